@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# zipccl.cmake - compiler flags, optional packages, and how a test is added
+
+# Strict C11 hides POSIX, so it is named; contraction would change the bits of reductions.
+add_compile_definitions(_POSIX_C_SOURCE=200809L)
+add_compile_options(
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+    -Wwrite-strings -ffp-contract=off -fno-math-errno -fvisibility=hidden)
+if(ZIPCCL_WERROR)
+    add_compile_options(-Werror)
+endif()
+if(ZIPCCL_SANITIZE)
+    add_compile_options(-fsanitize=${ZIPCCL_SANITIZE} -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${ZIPCCL_SANITIZE})
+    if(NOT ZIPCCL_SANITIZE STREQUAL "thread")
+        add_compile_options(-fno-sanitize-recover=all)
+    endif()
+endif()
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(ZLIB REQUIRED)
+
+function(zipccl_find_library target header library)
+    find_path(${target}_INCLUDE_DIR ${header})
+    find_library(${target}_LIBRARY ${library})
+    if(NOT ${target}_INCLUDE_DIR OR NOT ${target}_LIBRARY)
+        message(FATAL_ERROR "${header} or lib${library} not found: experiments/quickstart.sh installs what is needed")
+    endif()
+    add_library(${target} UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${${target}_LIBRARY}
+        INTERFACE_INCLUDE_DIRECTORIES ${${target}_INCLUDE_DIR})
+endfunction()
+
+zipccl_find_library(zipccl::yajl yajl/yajl_parse.h yajl)
+zipccl_find_library(zipccl::cyaml cyaml/cyaml.h cyaml)
+if(ZIPCCL_WITH_SIM)
+    zipccl_find_library(zipccl::simgrid simgrid/engine.h simgrid)
+endif()
+find_path(CRITERION_INCLUDE_DIR criterion/criterion.h)
+find_library(CRITERION_LIBRARY criterion)
+if(CRITERION_INCLUDE_DIR AND CRITERION_LIBRARY)
+    add_library(zipccl::criterion UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(zipccl::criterion PROPERTIES IMPORTED_LOCATION ${CRITERION_LIBRARY}
+        INTERFACE_INCLUDE_DIRECTORIES ${CRITERION_INCLUDE_DIR})
+    set(ZIPCCL_HAVE_CRITERION ON)
+else()
+    set(ZIPCCL_HAVE_CRITERION OFF)
+    message(STATUS "Criterion not found: unit tests are not built")
+endif()
+
+# Optional: seen here, used by later targets, never required.
+set(ZIPCCL_HAVE_MPI OFF)
+if(ZIPCCL_WITH_MPI)
+    find_package(MPI COMPONENTS C QUIET)
+    if(MPI_C_FOUND)
+        set(ZIPCCL_HAVE_MPI ON)
+    endif()
+endif()
+set(ZIPCCL_HAVE_CUDA OFF)
+set(ZIPCCL_HAVE_NCCL OFF)
+if(ZIPCCL_WITH_CUDA)
+    find_package(CUDAToolkit QUIET)
+    if(CUDAToolkit_FOUND)
+        set(ZIPCCL_HAVE_CUDA ON)
+        find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+        find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+        if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+            set(ZIPCCL_HAVE_NCCL ON)
+        endif()
+    endif()
+endif()
+message(STATUS "optional: MPI ${ZIPCCL_HAVE_MPI}, CUDA ${ZIPCCL_HAVE_CUDA}, NCCL ${ZIPCCL_HAVE_NCCL}")
+
+# zipccl_library(NAME SOURCES... ) - a static library with the one include root
+function(zipccl_library name)
+    add_library(${name} STATIC ${ARGN})
+    target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# zipccl_criterion_test(NAME LIBS... SOURCES file...) - a Criterion program, one ctest entry.
+# Never built under TSan, which cannot start Criterion. A leak inside a Criterion child passes
+# unseen, so its LeakSanitizer log goes to a file and the wrapper fails on any.
+function(zipccl_criterion_test name)
+    cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
+    if(NOT ZIPCCL_HAVE_CRITERION OR ZIPCCL_SANITIZE STREQUAL "thread")
+        return()
+    endif()
+    add_executable(${name} ${T_SOURCES})
+    target_link_libraries(${name} PRIVATE ${T_LIBS} zipccl::criterion m)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${PROJECT_SOURCE_DIR}/tests/run_criterion.sh
+        $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    if(NOT T_TIMEOUT)
+        set(T_TIMEOUT 300)
+    endif()
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()
+
+# zipccl_plain_test(NAME LIBS... SOURCES file... [ARGS ...]) - a program whose exit code is the verdict
+function(zipccl_plain_test name)
+    cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+    add_executable(${name} ${T_SOURCES})
+    target_link_libraries(${name} PRIVATE ${T_LIBS} m)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${name} ${T_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    if(NOT T_TIMEOUT)
+        set(T_TIMEOUT 300)
+    endif()
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check_layers.sh - includes point down only; files are small, named and licensed
+#
+# core knows nothing above it; models, traces and gpu know core; sim knows those and core;
+# analysis and experiments know all but each other's private parts; analysis never includes sim.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+bad=0
+
+allowed() {
+    case $1 in
+    core) echo "core" ;;
+    gpu) echo "core gpu" ;;
+    models) echo "core models" ;;
+    traces) echo "core traces" ;;
+    sim) echo "core models traces sim" ;;
+    analysis) echo "core analysis" ;;
+    experiments) echo "core gpu models traces sim analysis experiments" ;;
+    tests) echo "core gpu models traces sim analysis experiments tests" ;;
+    esac
+}
+
+for layer in core gpu models traces sim analysis experiments tests; do
+    [ -d "$layer" ] || continue
+    ok=$(allowed "$layer")
+    for file in $(find "$layer" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort); do
+        # Every project include is written from the root.
+        for inc in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
+            top=${inc%%/*}
+            case " $ok " in
+            *" $top "*) [ -e "$inc" ] || { echo "$file: \"$inc\" is not a path from the root"; bad=1; } ;;
+            *) echo "$file: \"$inc\" points up or is not written from the root"; bad=1 ;;
+            esac
+        done
+        lines=$(wc -l <"$file")
+        [ "$lines" -lt 600 ] || { echo "$file: $lines lines, 600 or more"; bad=1; }
+        grep -q 'SPDX-License-Identifier: Apache-2.0' "$file" || { echo "$file: no SPDX line"; bad=1; }
+        sed -n 2p "$file" | grep -q "^ \* $(basename "$file") - " ||
+            { echo "$file: line 2 is not \" * $(basename "$file") - purpose\""; bad=1; }
+    done
+done
+
+# core, models and traces never see the simulator; libraries neither print nor exit.
+for file in $(find core models traces -name '*.[ch]' -not -path '*/tests/*' -not -path '*/fuzz/*' \
+    -not -path '*/samples/*' | sort); do
+    grep -nE '#[[:space:]]*include[[:space:]]*<(simgrid|smpi|xbt|msg)' "$file" /dev/null && bad=1
+    grep -nE '(^|[^a-z_])(exit|abort|getenv|printf|puts|perror)[[:space:]]*\(' "$file" /dev/null &&
+        { echo "$file: a library does not print, exit or read the environment"; bad=1; }
+done
+
+[ $bad -eq 0 ] && echo "layers: ok"
+exit $bad
