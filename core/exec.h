@@ -14,7 +14,7 @@
 
 struct zipccl_exec;
 struct zipccl_lane_task; /* a running lane, opaque to all but its exec */
-struct zipccl_event;     /* counts up; waiters wait for a value */
+struct zipccl_event;     /* counts up from 0; waiters wait for a value at least as high */
 
 struct zipccl_exec_ops {
     const char *name;
@@ -42,7 +42,10 @@ struct zipccl_exec {
     const struct zipccl_exec_ops *ops;
 };
 
-/* CPU kernels and threads.  'isa' is a row of the codec.  The caller destroys '*out'. */
+/*
+ * CPU kernels and threads; both lanes may compute at once.  The caller destroys '*out'.
+ * ZIPCCL_ERR_ARG if 'isa' is no row that this machine can run.
+ */
 zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out);
 
 #endif

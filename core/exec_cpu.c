@@ -1,0 +1,233 @@
+/*
+ * exec_cpu.c - computes with the CPU kernels; lanes are threads
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/exec.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64
+
+/* One scratch per lane, so that both may run the codec at once. */
+#define NUM_SCRATCH 2
+
+struct exec_cpu {
+    struct zipccl_exec base;
+    enum zipccl_isa isa;
+    pthread_mutex_t lock;
+    pthread_cond_t returned;
+    void *scratch[NUM_SCRATCH];
+    bool taken[NUM_SCRATCH];
+};
+
+struct zipccl_lane_task {
+    pthread_t thread;
+    void (*fn)(void *);
+    void *arg;
+};
+
+struct zipccl_event {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t value;
+};
+
+static void *cpu_alloc(struct zipccl_exec *e, size_t nbytes)
+{
+    void *p = NULL;
+
+    (void)e;
+    return posix_memalign(&p, ALIGNMENT, nbytes > 0 ? nbytes : ALIGNMENT) == 0 ? p : NULL;
+}
+
+static void cpu_free(struct zipccl_exec *e, void *p)
+{
+    (void)e;
+    free(p);
+}
+
+static unsigned take_scratch(struct exec_cpu *cpu)
+{
+    unsigned i = 0;
+
+    pthread_mutex_lock(&cpu->lock);
+    for (;;) {
+        for (i = 0; i < NUM_SCRATCH && cpu->taken[i]; i++)
+            ;
+        if (i < NUM_SCRATCH)
+            break;
+        pthread_cond_wait(&cpu->returned, &cpu->lock);
+    }
+    cpu->taken[i] = true;
+    pthread_mutex_unlock(&cpu->lock);
+    return i;
+}
+
+static void return_scratch(struct exec_cpu *cpu, unsigned i)
+{
+    pthread_mutex_lock(&cpu->lock);
+    cpu->taken[i] = false;
+    pthread_cond_signal(&cpu->returned);
+    pthread_mutex_unlock(&cpu->lock);
+}
+
+static zipccl_status cpu_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *src,
+                                size_t n, void *dst, size_t capacity, size_t *nbytes)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    unsigned i = take_scratch(cpu);
+    zipccl_status status =
+        zipccl_encode(cpu->isa, dtype, src, n, dst, capacity, cpu->scratch[i], nbytes);
+
+    return_scratch(cpu, i);
+    return status;
+}
+
+static zipccl_status cpu_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *wire,
+                                size_t nbytes, void *dst, size_t n)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    unsigned i = take_scratch(cpu);
+    zipccl_status status = zipccl_decode(cpu->isa, dtype, wire, nbytes, dst, n, cpu->scratch[i]);
+
+    return_scratch(cpu, i);
+    return status;
+}
+
+static void cpu_copy(struct zipccl_exec *e, void *dst, const void *src, size_t nbytes)
+{
+    (void)e;
+    if (nbytes > 0)
+        memcpy(dst, src, nbytes);
+}
+
+static void *run_task(void *arg)
+{
+    struct zipccl_lane_task *task = arg;
+
+    task->fn(task->arg);
+    return NULL;
+}
+
+static zipccl_status cpu_spawn(struct zipccl_exec *e, void (*fn)(void *), void *arg,
+                               struct zipccl_lane_task **out)
+{
+    struct zipccl_lane_task *task = malloc(sizeof *task);
+
+    (void)e;
+    if (task == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    task->fn = fn;
+    task->arg = arg;
+    if (pthread_create(&task->thread, NULL, run_task, task) != 0) {
+        free(task);
+        return ZIPCCL_ERR_NOMEM;
+    }
+    *out = task;
+    return ZIPCCL_OK;
+}
+
+static void cpu_join(struct zipccl_exec *e, struct zipccl_lane_task *task)
+{
+    (void)e;
+    pthread_join(task->thread, NULL);
+    free(task);
+}
+
+static zipccl_status cpu_event_create(struct zipccl_exec *e, struct zipccl_event **out)
+{
+    struct zipccl_event *event = calloc(1, sizeof *event);
+
+    (void)e;
+    if (event == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    pthread_mutex_init(&event->lock, NULL);
+    pthread_cond_init(&event->changed, NULL);
+    *out = event;
+    return ZIPCCL_OK;
+}
+
+static void cpu_event_signal(struct zipccl_exec *e, struct zipccl_event *event, uint64_t value)
+{
+    (void)e;
+    pthread_mutex_lock(&event->lock);
+    if (value > event->value)
+        event->value = value;
+    pthread_cond_broadcast(&event->changed);
+    pthread_mutex_unlock(&event->lock);
+}
+
+static void cpu_event_wait(struct zipccl_exec *e, struct zipccl_event *event, uint64_t value)
+{
+    (void)e;
+    pthread_mutex_lock(&event->lock);
+    while (event->value < value)
+        pthread_cond_wait(&event->changed, &event->lock);
+    pthread_mutex_unlock(&event->lock);
+}
+
+static void cpu_event_destroy(struct zipccl_exec *e, struct zipccl_event *event)
+{
+    (void)e;
+    if (event == NULL)
+        return;
+    pthread_cond_destroy(&event->changed);
+    pthread_mutex_destroy(&event->lock);
+    free(event);
+}
+
+static void cpu_destroy(struct zipccl_exec *e)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+
+    if (cpu == NULL)
+        return;
+    for (unsigned i = 0; i < NUM_SCRATCH; i++)
+        free(cpu->scratch[i]);
+    pthread_cond_destroy(&cpu->returned);
+    pthread_mutex_destroy(&cpu->lock);
+    free(cpu);
+}
+
+static const struct zipccl_exec_ops cpu_ops = {
+    .name = "cpu",
+    .encode = cpu_encode,
+    .decode = cpu_decode,
+    .copy = cpu_copy,
+    .spawn = cpu_spawn,
+    .join = cpu_join,
+    .event_create = cpu_event_create,
+    .event_signal = cpu_event_signal,
+    .event_wait = cpu_event_wait,
+    .event_destroy = cpu_event_destroy,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .destroy = cpu_destroy,
+};
+
+zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out)
+{
+    struct exec_cpu *cpu;
+
+    if (out == NULL || !zipccl_isa_usable(isa))
+        return ZIPCCL_ERR_ARG;
+    cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    cpu->base.ops = &cpu_ops;
+    cpu->isa = isa;
+    pthread_mutex_init(&cpu->lock, NULL);
+    pthread_cond_init(&cpu->returned, NULL);
+    for (unsigned i = 0; i < NUM_SCRATCH; i++) {
+        cpu->scratch[i] = cpu_alloc(&cpu->base, zipccl_codec_scratch_bytes());
+        if (cpu->scratch[i] == NULL) {
+            cpu_destroy(&cpu->base);
+            return ZIPCCL_ERR_NOMEM;
+        }
+    }
+    *out = &cpu->base;
+    return ZIPCCL_OK;
+}
