@@ -6,3 +6,6 @@ zipccl_criterion_test(test_codec SOURCES tests/test_codec.c tests/codec_data.c L
 # A program to look at, not a test.
 add_executable(codec_speed tests/codec_speed.c tests/codec_data.c)
 target_link_libraries(codec_speed PRIVATE zipccl_core m)
+
+zipccl_criterion_test(test_exec_reduce SOURCES tests/test_exec_reduce.c LIBS zipccl_core)
+zipccl_criterion_test(test_exec_mem SOURCES tests/test_exec_mem.c LIBS zipccl_core)
