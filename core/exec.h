@@ -36,6 +36,8 @@ struct zipccl_exec_ops {
     void *(*alloc)(struct zipccl_exec *e, size_t nbytes);
     void (*free)(struct zipccl_exec *e, void *p);
     void (*destroy)(struct zipccl_exec *e);
+    /* Set 'nbytes' to zero; in order with encode. */
+    void (*zero)(struct zipccl_exec *e, void *dst, size_t nbytes);
 };
 
 struct zipccl_exec {

@@ -104,6 +104,13 @@ static void cpu_copy(struct zipccl_exec *e, void *dst, const void *src, size_t n
         memcpy(dst, src, nbytes);
 }
 
+static void cpu_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
+{
+    (void)e;
+    if (nbytes > 0)
+        memset(dst, 0, nbytes);
+}
+
 static void *run_task(void *arg)
 {
     struct zipccl_lane_task *task = arg;
@@ -206,6 +213,7 @@ static const struct zipccl_exec_ops cpu_ops = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .destroy = cpu_destroy,
+    .zero = cpu_zero,
 };
 
 zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out)
