@@ -144,9 +144,9 @@ zipccl_status zipccl_all_gather(const void *send, void *recv, size_t count, enum
     size_t size = zipccl_dtype_size(dtype);
 
     ZIPCCL_TRY(begin(comm, dtype, count, stream));
-    ZIPCCL_TRY(check_buffers(
-        comm, size, send, count, recv, count * comm->transport->nranks,
-        recv != NULL && send == (char *)recv + comm->transport->rank * count * size));
+    ZIPCCL_TRY(
+        check_buffers(comm, size, send, count, recv, count * comm->transport->nranks,
+                      recv != NULL && send == (char *)recv + comm->transport->rank * count * size));
     return run_call(comm, call, send, recv, NULL);
 }
 
@@ -181,8 +181,8 @@ zipccl_status zipccl_all_reduce(const void *send, void *recv, size_t count, enum
 
     ZIPCCL_TRY(begin(comm, dtype, count, stream));
     ZIPCCL_TRY(check_redop(comm, redop));
-    ZIPCCL_TRY(check_buffers(comm, zipccl_dtype_size(dtype), send, count, recv, count,
-                             send == recv));
+    ZIPCCL_TRY(
+        check_buffers(comm, zipccl_dtype_size(dtype), send, count, recv, count, send == recv));
     return run_call(comm, call, send, recv, NULL);
 }
 
@@ -208,9 +208,8 @@ zipccl_status zipccl_alltoall(const void *send, void *recv, size_t count, enum z
     struct zipccl_call call = {.op = ZIPCCL_ALLTOALL, .dtype = dtype, .count = count};
 
     ZIPCCL_TRY(begin(comm, dtype, count, stream));
-    ZIPCCL_TRY(check_buffers(comm, zipccl_dtype_size(dtype), send,
-                             count * comm->transport->nranks, recv,
-                             count * comm->transport->nranks, false));
+    ZIPCCL_TRY(check_buffers(comm, zipccl_dtype_size(dtype), send, count * comm->transport->nranks,
+                             recv, count * comm->transport->nranks, false));
     return run_call(comm, call, send, recv, NULL);
 }
 

@@ -29,18 +29,44 @@ static zipccl_status build(const struct zipccl_comm *comm, const struct zipccl_s
                            comm->config.max_staging_bytes, out);
 }
 
+/* The strategy that built 'plan': rings add their number to its name. */
+static const struct zipccl_strategy *strategy_of(const struct zipccl_plan *plan)
+{
+    for (unsigned i = 0; zipccl_strategies[i] != NULL; i++) {
+        const char *name = zipccl_strategies[i]->name;
+        size_t len = strlen(name);
+
+        if (strncmp(plan->strategy, name, len) == 0 &&
+            (plan->strategy[len] == '\0' || strncmp(plan->strategy + len, " x", 2) == 0))
+            return zipccl_strategies[i];
+    }
+    return NULL;
+}
+
 /* The pinned strategy if it serves the call, else the cheapest of the mode. */
 static zipccl_status choose(struct zipccl_comm *comm, const struct zipccl_call *call,
                             struct zipccl_plan **out)
 {
-    if (comm->pinned != NULL && comm->pinned->serves(call)) {
-        zipccl_status status = build(comm, comm->pinned, call, comm->config.nchunks, out);
+    const struct zipccl_strategy *strategy;
+    struct zipccl_plan *plan;
+    zipccl_status status;
 
+    if (comm->pinned != NULL && comm->pinned->serves(call)) {
+        status = build(comm, comm->pinned, call, comm->config.nchunks, out);
         if (status != ZIPCCL_ERR_UNSUPPORTED)
             return status;
     }
-    return zipccl_choose(call, &comm->placement, &comm->config.params, NULL, comm->config.mode,
-                         comm->config.max_staging_bytes, out, NULL);
+    ZIPCCL_TRY(zipccl_choose(call, &comm->placement, &comm->config.params, NULL, comm->config.mode,
+                             comm->config.max_staging_bytes, &plan, NULL));
+    strategy = strategy_of(plan);
+    if (comm->config.capacity_class == 0 || strategy == NULL || !strategy->compressed) {
+        *out = plan;
+        return ZIPCCL_OK;
+    }
+    /* The chooser prices class 0; the communicator may have another. */
+    status = build(comm, strategy, call, plan->nchunks, out);
+    zipccl_plan_destroy(plan);
+    return status;
 }
 
 /* Find the largest chunk_n of which a full window fits the staging. */
@@ -78,7 +104,7 @@ static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_cal
     if (!rule->known) {
         window.count = PAIR_WINDOW * PAIR_CHUNK_N;
         ZIPCCL_TRY(choose(comm, &window, &plan));
-        rule->strategy = zipccl_strategy_find(plan->strategy);
+        rule->strategy = strategy_of(plan);
         zipccl_plan_destroy(plan);
         if (rule->strategy == NULL)
             return ZIPCCL_ERR_INTERNAL;
@@ -146,9 +172,8 @@ static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *ke
     } else {
         size_t nchunks = key->count / rule->chunk_n + (key->count % rule->chunk_n != 0);
 
-        status = nchunks > UINT32_MAX
-                     ? ZIPCCL_ERR_UNSUPPORTED
-                     : build(comm, rule->strategy, key, (uint32_t)nchunks, out);
+        status = nchunks > UINT32_MAX ? ZIPCCL_ERR_UNSUPPORTED
+                                      : build(comm, rule->strategy, key, (uint32_t)nchunks, out);
         if (status == ZIPCCL_OK && rule->strategy->chunked && nchunks > 1 &&
             (*out)->chunk_n != rule->chunk_n) {
             /* More chunks than a plan can have: cut anew, the two ends would not agree. */

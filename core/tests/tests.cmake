@@ -9,3 +9,5 @@ target_link_libraries(codec_speed PRIVATE zipccl_core m)
 
 zipccl_criterion_test(test_exec_reduce SOURCES tests/test_exec_reduce.c LIBS zipccl_core)
 zipccl_criterion_test(test_exec_mem SOURCES tests/test_exec_mem.c LIBS zipccl_core)
+zipccl_plain_test(test_collectives LIBS zipccl_core
+    SOURCES tests/test_collectives.c tests/coll_world.c tests/coll_buffers.c)
