@@ -22,7 +22,7 @@ struct zipccl_sample {
     uint32_t n;                /* elements sampled, <= ZIPCCL_SAMPLES */
     uint32_t nvalid;           /* of those, neither zero, subnormal, infinite nor NaN */
     uint32_t sum;              /* of the valid exponents, pulled to within 6 of their mean */
-    uint8_t e[ZIPCCL_SAMPLES]; /* exponents; 0 beyond n */
+    uint8_t e[ZIPCCL_SAMPLES]; /* exponents, run 1 from the middle on; 0 where none was taken */
 };
 
 /* Work memory of one call; the caller of the codec owns it. */

@@ -86,10 +86,11 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
     memset(s->e, 0, sizeof s->e);
     for (size_t run = 0; run < 2; run++) {
         size_t start = zipccl_sample_start(i, m, run), len = min_size(32, m - start);
+        n += (uint32_t)len;
         for (size_t j = start; j < start + len; j++) {
             uint8_t e = (uint8_t)(rotate(zipccl_get_u16(src + 2 * j)) >> 8);
             bool valid = e != 0 && e != 255;
-            s->e[n++] = e;
+            s->e[32 * run + j - start] = e;
             nvalid += valid;
             sum += valid ? e : 0;
         }
@@ -97,7 +98,7 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
     uint32_t mean = nvalid ? (sum + nvalid / 2) / nvalid : 0;
     uint32_t low = mean > 6 ? mean - 6 : 0, high = mean + 6;
     sum = 0;
-    for (uint32_t j = 0; j < n; j++) {
+    for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
         uint32_t e = s->e[j], pulled = e < low ? low : e > high ? high : e;
         sum += e != 0 && e != 255 ? pulled : 0;
     }
