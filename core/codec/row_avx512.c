@@ -97,13 +97,15 @@ static inline uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
 static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *s)
 {
     __m256i runs[2];
-    s->n = 0;
+    s->taken = 0;
+    s->nsampled = 0;
     for (size_t run = 0; run < 2; run++) {
         size_t start = zipccl_sample_start(i, m, run), len = m - start < 32 ? m - start : 32;
         __m512i x = _mm512_maskz_loadu_epi16((__mmask32)mask_of(len), src + 2 * start);
         x = _mm512_and_si512(_mm512_srli_epi16(x, 7), _mm512_set1_epi16(255));
         runs[run] = _mm512_cvtepi16_epi8(x);
-        s->n += (uint32_t)len;
+        s->taken |= (uint64_t)mask_of(len) << 32 * run;
+        s->nsampled += (uint32_t)len;
     }
     __m512i e = _mm512_inserti64x4(_mm512_castsi256_si512(runs[0]), runs[1], 1);
     _mm512_storeu_si512(s->e, e);
@@ -121,6 +123,23 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
     s->nvalid = nvalid;
     s->sum = (uint32_t)_mm512_reduce_add_epi64(
         _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
+}
+
+static void escapes(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
+                    const struct zipccl_tier_program *program, uint32_t *escapes)
+{
+    for (int t = 0; t < program->ntiers; t++) {
+        const __m512i lowest = _mm512_set1_epi8(program->tier[t].lowest),
+                      span = _mm512_set1_epi8((char)program->tier[t].span);
+        uint32_t n = 0;
+        for (size_t i = 0; i < nsubblocks; i++) {
+            __m512i d =
+                _mm512_sub_epi8(_mm512_set1_epi8((char)bases[i]), _mm512_loadu_si512(sample[i].e));
+            __mmask64 outside = _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(d, lowest), span);
+            n += (uint32_t)__builtin_popcountll(outside & sample[i].taken);
+        }
+        escapes[t] = n;
+    }
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
@@ -276,6 +295,7 @@ static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uin
 
 const struct zipccl_row zipccl_row_avx512 = {
     .sample = sample,
+    .escapes = escapes,
     .split = split,
     .sift = sift,
     .split_raw = split_raw,
