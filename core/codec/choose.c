@@ -29,10 +29,12 @@ static const int shifts[ZIPCCL_NUM_PROGRAMS] = {
 
 /*
  * A Gaussian costs 2.59 to 2.66 bits an exponent, of which 1024 samples show within 0.04.
- * Estimates above 2.75 start a search; what it finds must gain 1/32 bit, more than chance gives.
+ * Estimates above 2.75 start a search; what it finds must gain 1/64 bit.
  */
 #define GAUSSIAN_BITS_X4 11
-#define MARGIN_DIVISOR   32
+#define MARGIN_DIVISOR   64
+/* Bits that a sub-block's sample must gain by a base of its own. */
+#define REFINE_BITS 4
 /* Estimates from here on are of bits without a scale, where no base would help. */
 #define HOPELESS_BITS 12
 /* Octaves that a search walks to either side. */
@@ -128,6 +130,29 @@ static void walk(const struct choice *c, uint8_t program, int octave, int step, 
     }
 }
 
+/* Move single bases where the sub-block's own sample gains by it. */
+static void refine(const struct choice *c, struct found *best)
+{
+    for (size_t i = 0; i < c->nsub; i++) {
+        struct choice one = *c;
+        one.sample = &c->sample[i];
+        one.nsub = 1;
+        one.nsampled = c->sample[i].nsampled;
+        uint32_t least = estimate(&one, best->program, &best->base[i]);
+        uint8_t from = best->base[i];
+        for (int step = -1; step <= 1; step += 2) {
+            for (int octave = 1; octave <= WALK; octave++) {
+                uint8_t base = (uint8_t)(from + step * octave);
+                uint32_t bits = estimate(&one, best->program, &base);
+                if (bits + REFINE_BITS >= least)
+                    break;
+                least = bits;
+                best->base[i] = base;
+            }
+        }
+    }
+}
+
 void zipccl_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
                    struct zipccl_scratch *scratch, struct zipccl_entry *entry)
 {
@@ -153,6 +178,8 @@ void zipccl_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
         walk(&c, program, 0, 1, &best);
         walk(&c, program, -1, -1, &best);
     }
+    if (!hopeless)
+        refine(&c, &best);
     /* Coding would not pay: leave the exponents as they are. */
     bool raw = hopeless || best.bits >= 8 * c.nsampled;
     entry->program = raw ? ZIPCCL_PROGRAM_RAW : best.program;

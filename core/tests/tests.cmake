@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests.cmake - tests of core
 zipccl_criterion_test(test_dtype SOURCES tests/test_dtype.c LIBS zipccl_core)
-foreach(test test_codec test_codec_rows test_codec_ratio)
+foreach(test test_codec test_codec_rows test_codec_ratio test_codec_capacity test_codec_corrupt)
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/codec_data.c LIBS zipccl_core)
 endforeach()
 
