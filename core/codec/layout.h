@@ -35,10 +35,15 @@
 /* Coded messages have fewer elements than this, so that offsets fit 32 bits. */
 #define ZIPCCL_MAX_CODED_N 0xffffffffu
 
-/* One tier: 'width' bits a code; code k < 2^width - 1 stands for d[k], the last code escapes. */
+/*
+ * One tier: 'width' bits a code; code k < 2^width - 1 stands for d[k], the last code escapes.
+ * This tier and those before it cover 'lowest' to 'lowest' + 'span' without a gap.
+ */
 struct zipccl_tier {
     uint8_t width;
     int8_t d[3];
+    int8_t lowest;
+    uint8_t span;
 };
 
 struct zipccl_tier_program {

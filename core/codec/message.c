@@ -150,7 +150,7 @@ zipccl_status zipccl_message_read(const void *wire, size_t nbytes, struct zipccl
 void zipccl_message_set_flags(void *wire, uint32_t flags)
 {
     uint8_t *p = wire;
-    p[AT_FLAGS] = (uint8_t)(p[AT_FLAGS] | flags);
+    p[AT_FLAGS] = (uint8_t)(p[AT_FLAGS] | (flags & KNOWN_FLAGS));
     zipccl_put_u32(p + AT_CHECK, header_check(p));
 }
 

@@ -19,10 +19,11 @@
 
 /* What a sample of one sub-block says. */
 struct zipccl_sample {
-    uint32_t n;                /* elements sampled, <= ZIPCCL_SAMPLES */
+    uint64_t taken; /* bit i: e[i] was sampled */
+    uint32_t nsampled;
     uint32_t nvalid;           /* of those, neither zero, subnormal, infinite nor NaN */
     uint32_t sum;              /* of the valid exponents, pulled to within 6 of their mean */
-    uint8_t e[ZIPCCL_SAMPLES]; /* exponents; 0 beyond n */
+    uint8_t e[ZIPCCL_SAMPLES]; /* exponents, run 1 from the middle on; 0 where none was taken */
 };
 
 /* Work memory of one call; the caller of the codec owns it. */
@@ -43,6 +44,13 @@ static inline size_t zipccl_sample_start(size_t i, size_t m, size_t run)
 struct zipccl_row {
     /* Sample sub-block 'i' of its superblock: 'm' elements at 'src', 1 <= m <= ZIPCCL_SUBBLOCK. */
     void (*sample)(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *sample);
+
+    /*
+     * Estimate how often each tier of 'program' escapes: count the sampled d = base - e outside
+     * what tiers 1 to t cover, into escapes[t - 1].
+     */
+    void (*escapes)(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
+                    const struct zipccl_tier_program *program, uint32_t *escapes);
 
     /*
      * Split 'm' elements: [m] low bytes, [zipccl_tier1_bytes(m)] planes of tier 1 and the d of

@@ -24,6 +24,12 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* The lowest 'len' bits set, 1 <= len <= 64. */
+static uint64_t low_mask(size_t len)
+{
+    return ~0ull >> (64 - len);
+}
+
 static uint64_t lanes_load(const uint8_t *p)
 {
     uint64_t x;
@@ -82,14 +88,18 @@ static size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
 
 static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *s)
 {
-    uint32_t n = 0, nvalid = 0, sum = 0;
+    uint32_t nvalid = 0, sum = 0;
+    s->taken = 0;
+    s->nsampled = 0;
     memset(s->e, 0, sizeof s->e);
     for (size_t run = 0; run < 2; run++) {
         size_t start = zipccl_sample_start(i, m, run), len = min_size(32, m - start);
+        s->taken |= low_mask(len) << 32 * run;
+        s->nsampled += (uint32_t)len;
         for (size_t j = start; j < start + len; j++) {
             uint8_t e = (uint8_t)(rotate(zipccl_get_u16(src + 2 * j)) >> 8);
             bool valid = e != 0 && e != 255;
-            s->e[n++] = e;
+            s->e[32 * run + j - start] = e;
             nvalid += valid;
             sum += valid ? e : 0;
         }
@@ -97,13 +107,41 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
     uint32_t mean = nvalid ? (sum + nvalid / 2) / nvalid : 0;
     uint32_t low = mean > 6 ? mean - 6 : 0, high = mean + 6;
     sum = 0;
-    for (uint32_t j = 0; j < n; j++) {
+    for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
         uint32_t e = s->e[j], pulled = e < low ? low : e > high ? high : e;
         sum += e != 0 && e != 255 ? pulled : 0;
     }
-    s->n = n;
     s->nvalid = nvalid;
     s->sum = sum;
+}
+
+/* Bytes x[i] - lowest above 'span' among those taken. */
+static uint32_t count_outside(const uint8_t *x, uint64_t taken, uint8_t lowest, uint8_t span)
+{
+    uint32_t n = 0;
+    if (taken == ~0ull) {
+        for (size_t i = 0; i < ZIPCCL_SAMPLES; i++)
+            n += (uint8_t)(x[i] - lowest) > span;
+    } else {
+        for (; taken; taken &= taken - 1)
+            n += (uint8_t)(x[first_bit(taken)] - lowest) > span;
+    }
+    return n;
+}
+
+static void escapes(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
+                    const struct zipccl_tier_program *program, uint32_t *escapes)
+{
+    for (int t = 0; t < program->ntiers; t++)
+        escapes[t] = 0;
+    for (size_t i = 0; i < nsubblocks; i++) {
+        uint8_t d[ZIPCCL_SAMPLES];
+        for (size_t j = 0; j < ZIPCCL_SAMPLES; j++)
+            d[j] = (uint8_t)(bases[i] - sample[i].e[j]);
+        for (int t = 0; t < program->ntiers; t++)
+            escapes[t] += count_outside(d, sample[i].taken, (uint8_t)program->tier[t].lowest,
+                                        program->tier[t].span);
+    }
 }
 
 static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
@@ -144,12 +182,6 @@ static uint64_t get_word(const uint8_t *p, size_t nbytes)
     for (size_t k = 0; k < nbytes; k++)
         word |= (uint64_t)p[k] << (8 * k);
     return word;
-}
-
-/* The lowest 'len' bits set, 1 <= len <= 64. */
-static uint64_t low_mask(size_t len)
-{
-    return ~0ull >> (64 - len);
 }
 
 static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
@@ -246,6 +278,7 @@ static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uin
 
 const struct zipccl_row zipccl_row_scalar = {
     .sample = sample,
+    .escapes = escapes,
     .split = split,
     .sift = sift,
     .split_raw = split_raw,
