@@ -11,6 +11,9 @@
 
 #define ALIGNMENT 64
 
+/* A lane's stack; small ones are kept by the C library from one run to the next. */
+#define LANE_STACK_BYTES ((size_t)512 << 10)
+
 /* One scratch per lane, so that both may run the codec at once. */
 #define NUM_SCRATCH 2
 
@@ -123,13 +126,20 @@ static zipccl_status cpu_spawn(struct zipccl_exec *e, void (*fn)(void *), void *
                                struct zipccl_lane_task **out)
 {
     struct zipccl_lane_task *task = malloc(sizeof *task);
+    pthread_attr_t attributes;
+    int refused;
 
     (void)e;
-    if (task == NULL)
+    if (task == NULL || pthread_attr_init(&attributes) != 0) {
+        free(task);
         return ZIPCCL_ERR_NOMEM;
+    }
     task->fn = fn;
     task->arg = arg;
-    if (pthread_create(&task->thread, NULL, run_task, task) != 0) {
+    refused = pthread_attr_setstacksize(&attributes, LANE_STACK_BYTES) != 0 ||
+              pthread_create(&task->thread, &attributes, run_task, task) != 0;
+    pthread_attr_destroy(&attributes);
+    if (refused) {
         free(task);
         return ZIPCCL_ERR_NOMEM;
     }

@@ -160,16 +160,21 @@ static void *rank_main(void *p)
 bool world_run(const struct world *w, rank_fn *fn, void *context)
 {
     struct rank_thread threads[MAX_RANKS];
+    pthread_attr_t attributes;
     bool ok = true;
 
+    if (pthread_attr_init(&attributes) != 0 ||
+        pthread_attr_setstacksize(&attributes, (size_t)1 << 20) != 0)
+        abort();
     for (uint32_t r = 0; r < w->nranks; r++) {
         threads[r] = (struct rank_thread){.fn = fn, .context = context, .rank = r};
-        if (pthread_create(&threads[r].thread, NULL, rank_main, &threads[r]) != 0)
+        if (pthread_create(&threads[r].thread, &attributes, rank_main, &threads[r]) != 0)
             abort();
     }
     for (uint32_t r = 0; r < w->nranks; r++) {
         pthread_join(threads[r].thread, NULL);
         ok = ok && threads[r].ok;
     }
+    pthread_attr_destroy(&attributes);
     return ok;
 }
