@@ -1,6 +1,8 @@
 /*
  * exec_cpu.c - computes with the CPU kernels; lanes are threads
  *
+ * A lane's thread is kept for the next run: starting one costs more than a small collective.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/exec.h"
@@ -11,7 +13,7 @@
 
 #define ALIGNMENT 64
 
-/* A lane's stack; small ones are kept by the C library from one run to the next. */
+/* A lane's stack: the executor's frames; the codec works in its scratch. */
 #define LANE_STACK_BYTES ((size_t)512 << 10)
 
 /* One scratch per lane, so that both may run the codec at once. */
@@ -24,12 +26,18 @@ struct exec_cpu {
     pthread_cond_t returned;
     void *scratch[NUM_SCRATCH];
     bool taken[NUM_SCRATCH];
+    struct zipccl_lane_task *idle; /* lanes that have been joined, their threads parked */
 };
 
+/* A lane: a thread that runs one task after another and is parked in between. */
 struct zipccl_lane_task {
+    struct zipccl_lane_task *next; /* in the exec's list of idle ones */
     pthread_t thread;
-    void (*fn)(void *);
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    void (*fn)(void *); /* NULL: nothing to do, or done */
     void *arg;
+    bool stop;
 };
 
 struct zipccl_event {
@@ -114,44 +122,101 @@ static void cpu_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
         memset(dst, 0, nbytes);
 }
 
-static void *run_task(void *arg)
+static void *lane_main(void *p)
 {
-    struct zipccl_lane_task *task = arg;
+    struct zipccl_lane_task *task = p;
 
-    task->fn(task->arg);
+    pthread_mutex_lock(&task->lock);
+    for (;;) {
+        while (task->fn == NULL && !task->stop)
+            pthread_cond_wait(&task->changed, &task->lock);
+        if (task->stop)
+            break;
+        pthread_mutex_unlock(&task->lock);
+        task->fn(task->arg);
+        pthread_mutex_lock(&task->lock);
+        task->fn = NULL;
+        pthread_cond_broadcast(&task->changed);
+    }
+    pthread_mutex_unlock(&task->lock);
     return NULL;
+}
+
+static void free_task(struct zipccl_lane_task *task)
+{
+    pthread_cond_destroy(&task->changed);
+    pthread_mutex_destroy(&task->lock);
+    free(task);
+}
+
+static struct zipccl_lane_task *start_lane(void)
+{
+    struct zipccl_lane_task *task = calloc(1, sizeof *task);
+    pthread_attr_t attributes;
+    bool refused;
+
+    if (task == NULL || pthread_attr_init(&attributes) != 0) {
+        free(task);
+        return NULL;
+    }
+    pthread_mutex_init(&task->lock, NULL);
+    pthread_cond_init(&task->changed, NULL);
+    refused = pthread_attr_setstacksize(&attributes, LANE_STACK_BYTES) != 0 ||
+              pthread_create(&task->thread, &attributes, lane_main, task) != 0;
+    pthread_attr_destroy(&attributes);
+    if (refused) {
+        free_task(task);
+        return NULL;
+    }
+    return task;
 }
 
 static zipccl_status cpu_spawn(struct zipccl_exec *e, void (*fn)(void *), void *arg,
                                struct zipccl_lane_task **out)
 {
-    struct zipccl_lane_task *task = malloc(sizeof *task);
-    pthread_attr_t attributes;
-    int refused;
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    struct zipccl_lane_task *task;
 
-    (void)e;
-    if (task == NULL || pthread_attr_init(&attributes) != 0) {
-        free(task);
+    pthread_mutex_lock(&cpu->lock);
+    task = cpu->idle;
+    if (task != NULL)
+        cpu->idle = task->next;
+    pthread_mutex_unlock(&cpu->lock);
+    if (task == NULL)
+        task = start_lane();
+    if (task == NULL)
         return ZIPCCL_ERR_NOMEM;
-    }
+    pthread_mutex_lock(&task->lock);
     task->fn = fn;
     task->arg = arg;
-    refused = pthread_attr_setstacksize(&attributes, LANE_STACK_BYTES) != 0 ||
-              pthread_create(&task->thread, &attributes, run_task, task) != 0;
-    pthread_attr_destroy(&attributes);
-    if (refused) {
-        free(task);
-        return ZIPCCL_ERR_NOMEM;
-    }
+    pthread_cond_broadcast(&task->changed);
+    pthread_mutex_unlock(&task->lock);
     *out = task;
     return ZIPCCL_OK;
 }
 
 static void cpu_join(struct zipccl_exec *e, struct zipccl_lane_task *task)
 {
-    (void)e;
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+
+    pthread_mutex_lock(&task->lock);
+    while (task->fn != NULL)
+        pthread_cond_wait(&task->changed, &task->lock);
+    pthread_mutex_unlock(&task->lock);
+    pthread_mutex_lock(&cpu->lock);
+    task->next = cpu->idle;
+    cpu->idle = task;
+    pthread_mutex_unlock(&cpu->lock);
+}
+
+static void stop_lane(struct zipccl_lane_task *task)
+{
+    pthread_mutex_lock(&task->lock);
+    task->stop = true;
+    pthread_cond_broadcast(&task->changed);
+    pthread_mutex_unlock(&task->lock);
     pthread_join(task->thread, NULL);
-    free(task);
+    free_task(task);
 }
 
 static zipccl_status cpu_event_create(struct zipccl_exec *e, struct zipccl_event **out)
@@ -202,6 +267,12 @@ static void cpu_destroy(struct zipccl_exec *e)
 
     if (cpu == NULL)
         return;
+    while (cpu->idle != NULL) {
+        struct zipccl_lane_task *next = cpu->idle->next;
+
+        stop_lane(cpu->idle);
+        cpu->idle = next;
+    }
     for (unsigned i = 0; i < NUM_SCRATCH; i++)
         free(cpu->scratch[i]);
     pthread_cond_destroy(&cpu->returned);

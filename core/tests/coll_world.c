@@ -119,62 +119,105 @@ void case_print(const struct coll_case *c, const struct world *w)
             c->in_place ? ", in place" : "");
 }
 
-void world_open(struct world *w, uint32_t nnodes, uint32_t ranks_per_node)
-{
-    memset(w, 0, sizeof *w);
-    w->nranks = nnodes * ranks_per_node;
-    if (w->nranks > MAX_RANKS ||
-        zipccl_topology_create_even(nnodes, ranks_per_node, &w->topology) != ZIPCCL_OK ||
-        zipccl_transport_mem_create(w->topology, w->t) != ZIPCCL_OK)
-        abort();
-    for (uint32_t r = 0; r < w->nranks; r++)
-        if (zipccl_exec_cpu_create(zipccl_isa_best(), &w->exec[r]) != ZIPCCL_OK)
-            abort();
-}
-
-void world_close(struct world *w)
-{
-    for (uint32_t r = 0; r < w->nranks; r++) {
-        w->exec[r]->ops->destroy(w->exec[r]);
-        w->t[r]->ops->destroy(w->t[r]);
-    }
-    zipccl_topology_destroy(w->topology);
-}
-
 struct rank_thread {
     pthread_t thread;
-    rank_fn *fn;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    rank_fn *fn; /* NULL: nothing to do, or done */
     void *context;
     uint32_t rank;
-    bool ok;
+    bool ok, stop;
 };
 
 static void *rank_main(void *p)
 {
     struct rank_thread *self = p;
 
-    self->ok = self->fn(self->context, self->rank);
+    pthread_mutex_lock(&self->lock);
+    for (;;) {
+        while (self->fn == NULL && !self->stop)
+            pthread_cond_wait(&self->changed, &self->lock);
+        if (self->stop)
+            break;
+        pthread_mutex_unlock(&self->lock);
+        self->ok = self->fn(self->context, self->rank);
+        pthread_mutex_lock(&self->lock);
+        self->fn = NULL;
+        pthread_cond_broadcast(&self->changed);
+    }
+    pthread_mutex_unlock(&self->lock);
     return NULL;
+}
+
+static void start(struct rank_thread *thread, uint32_t rank)
+{
+    memset(thread, 0, sizeof *thread);
+    thread->rank = rank;
+    pthread_mutex_init(&thread->lock, NULL);
+    pthread_cond_init(&thread->changed, NULL);
+    if (pthread_create(&thread->thread, NULL, rank_main, thread) != 0)
+        abort();
+}
+
+static void stop(struct rank_thread *thread)
+{
+    pthread_mutex_lock(&thread->lock);
+    thread->stop = true;
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->lock);
+    pthread_join(thread->thread, NULL);
+    pthread_cond_destroy(&thread->changed);
+    pthread_mutex_destroy(&thread->lock);
 }
 
 bool world_run(const struct world *w, rank_fn *fn, void *context)
 {
-    struct rank_thread threads[MAX_RANKS];
-    pthread_attr_t attributes;
     bool ok = true;
 
-    if (pthread_attr_init(&attributes) != 0 ||
-        pthread_attr_setstacksize(&attributes, (size_t)1 << 20) != 0)
+    for (uint32_t r = 0; r < w->nranks; r++) {
+        struct rank_thread *thread = &w->threads[r];
+
+        pthread_mutex_lock(&thread->lock);
+        thread->context = context;
+        thread->fn = fn;
+        pthread_cond_broadcast(&thread->changed);
+        pthread_mutex_unlock(&thread->lock);
+    }
+    for (uint32_t r = 0; r < w->nranks; r++) {
+        struct rank_thread *thread = &w->threads[r];
+
+        pthread_mutex_lock(&thread->lock);
+        while (thread->fn != NULL)
+            pthread_cond_wait(&thread->changed, &thread->lock);
+        ok = ok && thread->ok;
+        pthread_mutex_unlock(&thread->lock);
+    }
+    return ok;
+}
+
+void world_open(struct world *w, uint32_t nnodes, uint32_t ranks_per_node)
+{
+    memset(w, 0, sizeof *w);
+    w->nranks = nnodes * ranks_per_node;
+    w->threads = calloc(w->nranks, sizeof *w->threads);
+    if (w->nranks > MAX_RANKS || w->threads == NULL ||
+        zipccl_topology_create_even(nnodes, ranks_per_node, &w->topology) != ZIPCCL_OK ||
+        zipccl_transport_mem_create(w->topology, w->t) != ZIPCCL_OK)
         abort();
     for (uint32_t r = 0; r < w->nranks; r++) {
-        threads[r] = (struct rank_thread){.fn = fn, .context = context, .rank = r};
-        if (pthread_create(&threads[r].thread, &attributes, rank_main, &threads[r]) != 0)
+        if (zipccl_exec_cpu_create(zipccl_isa_best(), &w->exec[r]) != ZIPCCL_OK)
             abort();
+        start(&w->threads[r], r);
     }
+}
+
+void world_close(struct world *w)
+{
     for (uint32_t r = 0; r < w->nranks; r++) {
-        pthread_join(threads[r].thread, NULL);
-        ok = ok && threads[r].ok;
+        stop(&w->threads[r]);
+        w->exec[r]->ops->destroy(w->exec[r]);
+        w->t[r]->ops->destroy(w->t[r]);
     }
-    pthread_attr_destroy(&attributes);
-    return ok;
+    free(w->threads);
+    zipccl_topology_destroy(w->topology);
 }

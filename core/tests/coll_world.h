@@ -30,7 +30,10 @@
 #define SANITIZED 0
 #endif
 
+struct rank_thread;
+
 struct world {
+    struct rank_thread *threads; /* [nranks] parked between calls of world_run() */
     struct zipccl_topology *topology;
     struct zipccl_transport *t[MAX_RANKS];
     struct zipccl_exec *exec[MAX_RANKS];
