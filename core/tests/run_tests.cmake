@@ -9,3 +9,5 @@ zipccl_plain_test(test_collectives LIBS zipccl_core
     SOURCES tests/test_collectives.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_reductions LIBS zipccl_core
     SOURCES tests/test_reductions.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_faults LIBS zipccl_core
+    SOURCES tests/test_faults.c tests/faulty.c ${ZIPCCL_COLL_SOURCES})
