@@ -11,3 +11,5 @@ zipccl_plain_test(test_reductions LIBS zipccl_core
     SOURCES tests/test_reductions.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_faults LIBS zipccl_core
     SOURCES tests/test_faults.c tests/faulty.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm LIBS zipccl_core
+    SOURCES tests/test_comm.c ${ZIPCCL_COLL_SOURCES})
