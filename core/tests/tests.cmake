@@ -1,3 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests.cmake - tests of core
 zipccl_criterion_test(test_dtype SOURCES tests/test_dtype.c LIBS zipccl_core)
+
+# Plans need of the codec only the size of the largest message.
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/codec/message.c)
+    set(plan_extra)
+else()
+    set(plan_extra tests/bound_stub.c)
+endif()
+zipccl_criterion_test(test_topology SOURCES tests/test_topology.c LIBS zipccl_core)
+zipccl_criterion_test(test_plan SOURCES tests/test_plan.c ${plan_extra} LIBS zipccl_core)
