@@ -12,3 +12,4 @@ zipccl_criterion_test(test_topology SOURCES tests/test_topology.c LIBS zipccl_co
 zipccl_criterion_test(test_plan SOURCES tests/test_plan.c ${plan_extra} LIBS zipccl_core)
 zipccl_criterion_test(test_plan_broken SOURCES tests/test_plan_broken.c ${plan_extra} LIBS zipccl_core)
 zipccl_criterion_test(test_plan_print SOURCES tests/test_plan_print.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_lower SOURCES tests/test_lower.c ${plan_extra} LIBS zipccl_core)
