@@ -13,3 +13,5 @@ zipccl_criterion_test(test_plan SOURCES tests/test_plan.c ${plan_extra} LIBS zip
 zipccl_criterion_test(test_plan_broken SOURCES tests/test_plan_broken.c ${plan_extra} LIBS zipccl_core)
 zipccl_criterion_test(test_plan_print SOURCES tests/test_plan_print.c ${plan_extra} LIBS zipccl_core)
 zipccl_criterion_test(test_lower SOURCES tests/test_lower.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_cost SOURCES tests/test_cost.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_choose SOURCES tests/test_choose.c ${plan_extra} LIBS zipccl_core)
