@@ -15,3 +15,17 @@ foreach(program codec_speed make_vectors)
 endforeach()
 
 include(fuzz/fuzz.cmake)
+
+# Plans need of the codec only the size of the largest message.
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/codec/message.c)
+    set(plan_extra)
+else()
+    set(plan_extra tests/bound_stub.c)
+endif()
+zipccl_criterion_test(test_topology SOURCES tests/test_topology.c LIBS zipccl_core)
+zipccl_criterion_test(test_plan SOURCES tests/test_plan.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_plan_broken SOURCES tests/test_plan_broken.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_plan_print SOURCES tests/test_plan_print.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_lower SOURCES tests/test_lower.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_cost SOURCES tests/test_cost.c ${plan_extra} LIBS zipccl_core)
+zipccl_criterion_test(test_choose SOURCES tests/test_choose.c ${plan_extra} LIBS zipccl_core)
