@@ -14,7 +14,7 @@
 
 struct zipccl_exec;
 struct zipccl_lane_task; /* a running lane, opaque to all but its exec */
-struct zipccl_event;     /* counts up; waiters wait for a value */
+struct zipccl_event;     /* counts up from 0; waiters wait for a value at least as high */
 
 struct zipccl_exec_ops {
     const char *name;
@@ -36,13 +36,18 @@ struct zipccl_exec_ops {
     void *(*alloc)(struct zipccl_exec *e, size_t nbytes);
     void (*free)(struct zipccl_exec *e, void *p);
     void (*destroy)(struct zipccl_exec *e);
+    /* Set 'nbytes' to zero; in order with encode. */
+    void (*zero)(struct zipccl_exec *e, void *dst, size_t nbytes);
 };
 
 struct zipccl_exec {
     const struct zipccl_exec_ops *ops;
 };
 
-/* CPU kernels and threads.  'isa' is a row of the codec.  The caller destroys '*out'. */
+/*
+ * CPU kernels and threads; both lanes may compute at once.  The caller destroys '*out'.
+ * ZIPCCL_ERR_ARG if 'isa' is no row that this machine can run.
+ */
 zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out);
 
 #endif

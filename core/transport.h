@@ -5,7 +5,9 @@
  * order, both sides name the same count, and nothing moves before group_end.  Native collectives
  * are optional.  A transport computes nothing on values and knows no plan.
  *
- * One handle per rank; a handle is used by one thread at a time (the wire lane).
+ * One handle per rank; a handle is used by one thread at a time (the wire lane), except that
+ * abort may be called from any thread while another call is blocked.
+ * After any status but ZIPCCL_OK what a call was to receive is undefined.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -57,6 +59,9 @@ struct zipccl_transport_ops {
     /* Make every blocked and later call of every rank return ZIPCCL_ERR_ABORTED. */
     void (*abort)(struct zipccl_transport *t);
     void (*destroy)(struct zipccl_transport *t);
+    /* Text of the first failure that this transport saw, naming ranks; "" if none; NULL if the
+     * transport keeps no text.  Valid until destroy. */
+    const char *(*error_text)(const struct zipccl_transport *t);
 };
 
 /* First member of every transport's own struct. */

@@ -4,7 +4,11 @@
  * Every rank's handle is created at once and shares one hub.  Native collectives are real:
  * all_gather, reduce_scatter, all_reduce and broadcast forward messages around the rings of
  * zipccl_ring_next(), so that the counters show what the lowering says; reductions add in rank
- * order in fp32 with one rounding (DESIGN: bits of a native reduction on mem).
+ * order in fp32 with one rounding (reduce.h).
+ *
+ * Two sides of a pair that name different counts both get ZIPCCL_ERR_MISMATCH; the hub is then
+ * aborted, so that no third rank waits for ever.  Reductions of equal size that differ in type or
+ * operator are ZIPCCL_ERR_MISMATCH on every rank.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -22,7 +26,7 @@
 zipccl_status zipccl_transport_mem_create(const struct zipccl_topology *topology,
                                           struct zipccl_transport **out);
 
-/* Payload bytes that 'src' has sent to 'dst' so far, over all calls. */
+/* Payload bytes that 'src' has sent to 'dst' so far, over all calls; 0 for src == dst. */
 uint64_t zipccl_transport_mem_bytes(const struct zipccl_transport *any, uint32_t src, uint32_t dst);
 void zipccl_transport_mem_reset_bytes(struct zipccl_transport *any);
 

@@ -3,7 +3,17 @@
  *
  * The calls mirror NCCL: same argument order and meaning, counts in elements, in place as NCCL
  * defines it.  A communicator joins a transport, an exec, a topology and a plan cache; it keeps
- * its own error text.  On the CPU a call returns when it is done.
+ * its own error text.  On the CPU a call returns when it is done and 'stream' must be NULL.
+ *
+ * Buffers overlap only where NCCL allows it: all_gather with send == recv + rank * count,
+ * reduce_scatter with recv == send + rank * recv_count, all_reduce and broadcast with send == recv.
+ * Send buffers are not modified.  All ranks call the same collectives in the same order.
+ *
+ * ZIPCCL_ERR_ARG and ZIPCCL_ERR_UNSUPPORTED are found before anything moves and leave the
+ * communicator as it was; a rank that gets one alone lets the others wait, as with NCCL, until it
+ * repeats the call or calls zipccl_comm_abort().  After any other failure the transport has been
+ * aborted: no rank waits for ever, and every later call returns ZIPCCL_ERR_ABORTED.
+ * ZIPCCL_ERR_MISMATCH if the ranks' calls are found to differ.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -23,11 +33,12 @@ struct zipccl_comm;
 
 struct zipccl_comm_config {
     enum zipccl_mode mode;            /* default ZIPCCL_MODE_ADAPTIVE */
-    const char *strategy;             /* pin one by name; NULL: choose */
-    uint32_t nchunks;                 /* with 'strategy': chunks; 0: 1 */
+    const char *strategy;             /* pin one by name where it serves; NULL: choose */
+    uint32_t nchunks;                 /* with 'strategy': chunks; 0: 1; not for uneven ops, whose
+                                         chunks have one size for the whole communicator */
     uint32_t capacity_class;          /* see zipccl_capacity() */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
-    struct zipccl_cost_params params; /* rates for the chooser */
+    struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
 };
 
 /* Fill 'config' with defaults (rates of a CPU on a shared-memory transport). */
@@ -44,6 +55,12 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
                                  const struct zipccl_comm_config *config, struct zipccl_comm **out,
                                  struct zipccl_error *error);
 void zipccl_comm_destroy(struct zipccl_comm *comm);
+
+/* Make every blocked and later call of every rank return ZIPCCL_ERR_ABORTED.  Any thread. */
+void zipccl_comm_abort(struct zipccl_comm *comm);
+
+/* The plan of the last call that moved something, for tables; NULL if none.  Valid until destroy. */
+const struct zipccl_plan *zipccl_comm_last_plan(const struct zipccl_comm *comm);
 
 /* Text of the last failure on this communicator; "" if none.  Valid until the next call. */
 const char *zipccl_comm_error(const struct zipccl_comm *comm);

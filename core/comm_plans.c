@@ -1,0 +1,224 @@
+/*
+ * comm_plans.c - which plan serves a call, the same on every rank
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/comm_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements of a full pair chunk if staging allows: 1 MiB of bf16.  Source: notes/simgrid section
+ * 3.1, a window of 4 chunks hides the latencies at that size. */
+#define PAIR_CHUNK_N ((size_t)1 << 19)
+
+/* Chunks for which a pair chunk must fit the staging: as many as can be in flight. */
+#define PAIR_WINDOW ZIPCCL_MAX_SLOTS
+
+static bool is_uneven(const struct zipccl_call *call)
+{
+    return call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+}
+
+static zipccl_status build(const struct zipccl_comm *comm, const struct zipccl_strategy *strategy,
+                           const struct zipccl_call *call, uint32_t nchunks,
+                           struct zipccl_plan **out)
+{
+    return strategy->build(call, comm->transport->topology, comm->config.params.channels,
+                           nchunks > 0 ? nchunks : 1, comm->config.capacity_class,
+                           comm->config.max_staging_bytes, out);
+}
+
+/* The strategy that built 'plan': rings add their number to its name. */
+static const struct zipccl_strategy *strategy_of(const struct zipccl_plan *plan)
+{
+    for (unsigned i = 0; zipccl_strategies[i] != NULL; i++) {
+        const char *name = zipccl_strategies[i]->name;
+        size_t len = strlen(name);
+
+        if (strncmp(plan->strategy, name, len) == 0 &&
+            (plan->strategy[len] == '\0' || strncmp(plan->strategy + len, " x", 2) == 0))
+            return zipccl_strategies[i];
+    }
+    return NULL;
+}
+
+/* The pinned strategy if it serves the call, else the cheapest of the mode. */
+static zipccl_status choose(struct zipccl_comm *comm, const struct zipccl_call *call,
+                            struct zipccl_plan **out)
+{
+    const struct zipccl_strategy *strategy;
+    struct zipccl_plan *plan;
+    zipccl_status status;
+
+    if (comm->pinned != NULL && comm->pinned->serves(call)) {
+        status = build(comm, comm->pinned, call, comm->config.nchunks, out);
+        if (status != ZIPCCL_ERR_UNSUPPORTED)
+            return status;
+    }
+    ZIPCCL_TRY(zipccl_choose(call, &comm->placement, &comm->config.params, NULL, comm->config.mode,
+                             comm->config.max_staging_bytes, &plan, NULL));
+    strategy = strategy_of(plan);
+    if (comm->config.capacity_class == 0 || strategy == NULL || !strategy->compressed) {
+        *out = plan;
+        return ZIPCCL_OK;
+    }
+    /* The chooser prices class 0; the communicator may have another. */
+    status = build(comm, strategy, call, plan->nchunks, out);
+    zipccl_plan_destroy(plan);
+    return status;
+}
+
+/* Find the largest chunk_n of which a full window fits the staging. */
+static zipccl_status settle_chunk_n(const struct zipccl_comm *comm, const struct zipccl_call *call,
+                                    struct zipccl_pair_rule *rule)
+{
+    size_t chunk_n = PAIR_CHUNK_N;
+
+    while (chunk_n > 0) {
+        struct zipccl_call window = *call;
+        struct zipccl_plan *plan;
+        size_t got;
+
+        window.count = PAIR_WINDOW * chunk_n;
+        ZIPCCL_TRY(build(comm, rule->strategy, &window, PAIR_WINDOW, &plan));
+        got = plan->chunk_n;
+        zipccl_plan_destroy(plan);
+        if (got == chunk_n || !rule->strategy->chunked) {
+            rule->chunk_n = chunk_n;
+            return ZIPCCL_OK;
+        }
+        chunk_n = got < chunk_n ? got : 0; /* more than asked for: the builder found no cut */
+    }
+    return ZIPCCL_ERR_NOMEM;
+}
+
+/* How pairs of this (op, dtype) travel: from the configuration alone, so that no rank asks one. */
+static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_call *call,
+                               const struct zipccl_pair_rule **out)
+{
+    struct zipccl_pair_rule *rule = &comm->pair_rules[call->op == ZIPCCL_SENDRECV][call->dtype];
+    struct zipccl_call window = *call;
+    struct zipccl_plan *plan;
+
+    if (!rule->known) {
+        window.count = PAIR_WINDOW * PAIR_CHUNK_N;
+        ZIPCCL_TRY(choose(comm, &window, &plan));
+        rule->strategy = strategy_of(plan);
+        zipccl_plan_destroy(plan);
+        if (rule->strategy == NULL)
+            return ZIPCCL_ERR_INTERNAL;
+        ZIPCCL_TRY(settle_chunk_n(comm, call, rule));
+        rule->known = true;
+    }
+    *out = rule;
+    return ZIPCCL_OK;
+}
+
+/* Round up to a power of two, so that few plans serve many counts; 'limit' at most. */
+static size_t round_up(size_t count, size_t limit)
+{
+    size_t n = 1;
+
+    while (n < count)
+        n *= 2;
+    return n < limit ? n : limit;
+}
+
+static struct zipccl_plan *find(const struct zipccl_comm *comm, const struct zipccl_call *key)
+{
+    for (struct zipccl_cached_plan *c = comm->plans; c != NULL; c = c->next)
+        if (c->call.op == key->op && c->call.dtype == key->dtype && c->call.redop == key->redop &&
+            c->call.root == key->root && c->call.count == key->count)
+            return c->plan;
+    return NULL;
+}
+
+/* Compare digests of plan and call over all ranks. */
+static zipccl_status compare(struct zipccl_comm *comm, const struct zipccl_call *call,
+                             const struct zipccl_plan *plan)
+{
+    uint32_t nranks = comm->transport->nranks, odd;
+    uint64_t *all = malloc(nranks * sizeof *all), digest = zipccl_plan_digest(plan);
+    zipccl_status status = ZIPCCL_ERR_NOMEM;
+
+    digest = zipccl_comm_hash_u64(digest, (uint64_t)call->op);
+    digest = zipccl_comm_hash_u64(digest, (uint64_t)call->redop);
+    digest = zipccl_comm_hash_u64(digest, call->root);
+    if (all == NULL)
+        comm->transport->ops->abort(comm->transport);
+    else
+        status = zipccl_comm_gather_words(comm->transport, &digest, 1, all);
+    if (status == ZIPCCL_OK) {
+        odd = zipccl_comm_odd_rank(all, nranks, 1, 0);
+        if (odd < nranks)
+            status = zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
+                                 "rank %u calls another collective, or with other arguments, than "
+                                 "%s of %zu %s elements on rank %u",
+                                 odd, zipccl_op_name(call->op), call->count,
+                                 zipccl_dtype_name(call->dtype), comm->transport->rank);
+    }
+    free(all);
+    return status;
+}
+
+static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *key,
+                          const struct zipccl_pair_rule *rule, struct zipccl_plan **out)
+{
+    zipccl_status status;
+
+    if (rule == NULL) {
+        status = choose(comm, key, out);
+    } else {
+        size_t nchunks = key->count / rule->chunk_n + (key->count % rule->chunk_n != 0);
+
+        status = nchunks > UINT32_MAX ? ZIPCCL_ERR_UNSUPPORTED
+                                      : build(comm, rule->strategy, key, (uint32_t)nchunks, out);
+        if (status == ZIPCCL_OK && rule->strategy->chunked && nchunks > 1 &&
+            (*out)->chunk_n != rule->chunk_n) {
+            /* More chunks than a plan can have: cut anew, the two ends would not agree. */
+            zipccl_plan_destroy(*out);
+            status = ZIPCCL_ERR_UNSUPPORTED;
+        }
+    }
+    /* Memory may be short on this rank alone. */
+    if (status == ZIPCCL_ERR_NOMEM)
+        comm->transport->ops->abort(comm->transport);
+    return status;
+}
+
+zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
+                               const struct zipccl_plan **out)
+{
+    const struct zipccl_pair_rule *rule = NULL;
+    struct zipccl_cached_plan *entry;
+    struct zipccl_call key = *call;
+    struct zipccl_plan *plan;
+    zipccl_status status;
+
+    if (is_uneven(call)) {
+        ZIPCCL_TRY(pair_rule(comm, call, &rule));
+        if (call->count <= rule->chunk_n)
+            key.count = round_up(call->count, rule->chunk_n);
+        else if (call->count % rule->chunk_n != 0)
+            key.count += rule->chunk_n - call->count % rule->chunk_n;
+    }
+    plan = find(comm, &key);
+    if (plan != NULL) {
+        *out = plan;
+        return ZIPCCL_OK;
+    }
+    ZIPCCL_TRY(make(comm, &key, rule, &plan));
+    status = rule == NULL ? compare(comm, &key, plan) : ZIPCCL_OK;
+    entry = status == ZIPCCL_OK ? malloc(sizeof *entry) : NULL;
+    if (entry == NULL) {
+        zipccl_plan_destroy(plan);
+        if (status == ZIPCCL_OK)
+            comm->transport->ops->abort(comm->transport);
+        return status == ZIPCCL_OK ? ZIPCCL_ERR_NOMEM : status;
+    }
+    *entry = (struct zipccl_cached_plan){comm->plans, key, plan};
+    comm->plans = entry;
+    *out = plan;
+    return ZIPCCL_OK;
+}

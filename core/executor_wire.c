@@ -1,0 +1,290 @@
+/*
+ * executor_wire.c - the steps of the wire lane: sizes, exchange, resolve, native
+ *
+ * Both ends of each message compute the same size for it: from the plan, from the pair's count,
+ * or from a SIZES step.  Nothing that arrives is trusted before it is checked.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/executor_state.h"
+#include "core/wire.h"
+
+#include <string.h>
+
+#define SIZE_WORD_BYTES 4u
+
+/* Close a group whatever happened inside, so that the transport is left in order. */
+static zipccl_status end_group(struct zipccl_run_state *s, zipccl_status status)
+{
+    zipccl_status ended;
+
+    if (status != ZIPCCL_OK)
+        s->transport->ops->abort(s->transport);
+    ended = s->transport->ops->group_end(s->transport);
+    return status != ZIPCCL_OK ? status : ended;
+}
+
+static zipccl_status post_sizes(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                struct zipccl_slot_state *slot)
+{
+    const struct zipccl_transport_ops *ops = s->transport->ops;
+    uint8_t *in = s->words + (size_t)s->nranks * SIZE_WORD_BYTES;
+
+    for (uint32_t p = 0; p < s->nranks; p++) {
+        size_t n = zipccl_step_n_out(s, step, p);
+
+        if (zipccl_step_sends(s, step, p) && zipccl_step_codes(s, step, n)) {
+            uint8_t *word = s->words + (size_t)p * SIZE_WORD_BYTES;
+            size_t nbytes = slot->size_out[zipccl_message_index(s, step, p)];
+
+            if (nbytes > UINT32_MAX)
+                return ZIPCCL_ERR_UNSUPPORTED;
+            zipccl_put_u32(word, (uint32_t)nbytes);
+            ZIPCCL_TRY(ops->send(s->transport, p, word, SIZE_WORD_BYTES));
+            s->wire.wire_bytes += SIZE_WORD_BYTES;
+        }
+        n = zipccl_step_n_in(s, step, p);
+        if (zipccl_step_receives(s, step, p) && zipccl_step_codes(s, step, n))
+            ZIPCCL_TRY(
+                ops->recv(s->transport, p, in + (size_t)p * SIZE_WORD_BYTES, SIZE_WORD_BYTES));
+    }
+    return ZIPCCL_OK;
+}
+
+static zipccl_status sizes(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+    const uint8_t *in = s->words + (size_t)s->nranks * SIZE_WORD_BYTES;
+
+    ZIPCCL_TRY(s->transport->ops->group_begin(s->transport));
+    ZIPCCL_TRY(end_group(s, post_sizes(s, step, slot)));
+    for (uint32_t p = 0; p < s->nranks; p++) {
+        size_t n = zipccl_step_n_in(s, step, p), nbytes;
+
+        if (!zipccl_step_receives(s, step, p) || !zipccl_step_codes(s, step, n))
+            continue;
+        nbytes = zipccl_get_u32(in + (size_t)p * SIZE_WORD_BYTES);
+        if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES ||
+            nbytes > zipccl_bound((enum zipccl_dtype)s->plan->dtype, n))
+            return ZIPCCL_ERR_CORRUPT;
+        slot->size_in[p] = nbytes;
+    }
+    return ZIPCCL_OK;
+}
+
+/* True if this run of an EXCHANGE moves the message to (or from) 'peer': all but resends do. */
+static bool moves(const struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t peer,
+                  bool out)
+{
+    const struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
+
+    if (step->raw_of == ZIPCCL_STEP_NONE || step->pattern != ZIPCCL_PATTERN_PAIRS)
+        return true;
+    return out ? slot->over_out[peer] : slot->over_in[peer];
+}
+
+/* The longest EXACT message of the step; every rank has seen the sizes of all. */
+static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    const struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+    size_t most = 0;
+
+    if (step->pattern == ZIPCCL_PATTERN_BROADCAST)
+        return s->rank == step->root ? slot->size_out[s->rank] : slot->size_in[step->root];
+    for (uint32_t p = 0; p < s->nranks; p++) {
+        size_t nbytes = p == s->rank ? slot->size_out[p] : slot->size_in[p];
+
+        most = nbytes > most ? nbytes : most;
+    }
+    return most;
+}
+
+/* Wire size of one message of 'n' elements of 'step'. */
+static size_t message_bytes(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                            size_t n, size_t exact)
+{
+    if (!zipccl_step_codes(s, step, n))
+        return n * s->element;
+    return step->form == ZIPCCL_FORM_EXACT ? exact : zipccl_step_capacity(s, step, n);
+}
+
+static zipccl_status post_messages(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                   size_t shared_exact)
+{
+    const struct zipccl_transport_ops *ops = s->transport->ops;
+    const struct zipccl_slot_state *tx = &s->slots[step->src.slot];
+    const struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
+    bool exact = step->form == ZIPCCL_FORM_EXACT && !zipccl_step_shares_message(step);
+
+    for (uint32_t i = 1; i <= s->nranks; i++) {
+        uint32_t p = (s->rank + i) % s->nranks; /* every rank starts with another peer */
+        size_t n = zipccl_step_n_out(s, step, p), nbytes;
+
+        if (zipccl_step_sends(s, step, p) && moves(s, step, p, true)) {
+            nbytes = message_bytes(s, step, n, exact ? tx->size_out[p] : shared_exact);
+            ZIPCCL_TRY(ops->send(s->transport, p, zipccl_place_from(s, &step->src, p), nbytes));
+            s->wire.wire_bytes += nbytes;
+            if (step->raw_of == ZIPCCL_STEP_NONE)
+                s->wire.raw_bytes += n * s->element;
+        }
+        n = zipccl_step_n_in(s, step, p);
+        if (zipccl_step_receives(s, step, p) && moves(s, step, p, false)) {
+            nbytes = message_bytes(s, step, n, exact ? rx->size_in[p] : shared_exact);
+            ZIPCCL_TRY(ops->recv(s->transport, p, zipccl_place_to(s, &step->dst, p), nbytes));
+        }
+    }
+    return ZIPCCL_OK;
+}
+
+/* One call of the transport's ring collective; blocks arrive end to end. */
+static zipccl_status exchange_ring(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                   size_t nbytes)
+{
+    const struct zipccl_transport_ops *ops = s->transport->ops;
+    const char *src = zipccl_place_from(s, &step->src, s->rank);
+    char *dst = zipccl_place_to(s, &step->dst, 0);
+    size_t npeers = s->nranks - 1;
+
+    if (step->pattern == ZIPCCL_PATTERN_ALL_GATHER) {
+        if (ops->all_gather == NULL)
+            return ZIPCCL_ERR_UNSUPPORTED;
+        ZIPCCL_TRY(ops->all_gather(s->transport, src, dst, nbytes, step->channels));
+    } else {
+        if (ops->broadcast == NULL)
+            return ZIPCCL_ERR_UNSUPPORTED;
+        if (s->rank == step->root) /* broadcast only reads it there */
+            dst = (char *)(uintptr_t)src;
+        else
+            npeers = 0;
+        ZIPCCL_TRY(ops->broadcast(s->transport, dst, nbytes, step->root, step->channels));
+    }
+    s->wire.wire_bytes += npeers * nbytes;
+    if (step->raw_of == ZIPCCL_STEP_NONE)
+        s->wire.raw_bytes += npeers * step->n * s->element;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
+    bool ring = step->lowering == ZIPCCL_LOWER_RING;
+    bool staged = step->dst.buf == ZIPCCL_BUF_RX;
+    size_t exact = 0, nbytes;
+
+    if (step->raw_of != ZIPCCL_STEP_NONE) {
+        if (!s->armed[step->raw_of])
+            return ZIPCCL_OK;
+        s->wire.raw_resends++;
+        staged = false; /* the messages stay where they were; raw elements have their own place */
+    }
+    if (step->form == ZIPCCL_FORM_EXACT && zipccl_step_shares_message(step)) {
+        exact = longest(s, step);
+        if (step->pattern == ZIPCCL_PATTERN_ALL_GATHER)
+            s->exec->ops->zero(s->exec,
+                               zipccl_place_to(s, &step->src, s->rank) +
+                                   s->slots[step->src.slot].size_out[s->rank],
+                               exact - s->slots[step->src.slot].size_out[s->rank]);
+    }
+    if (ring) {
+        nbytes = message_bytes(s, step, step->n, exact);
+        if (staged)
+            rx->rx_stride = step->pattern == ZIPCCL_PATTERN_BROADCAST ? 0 : nbytes;
+        return exchange_ring(s, step, nbytes);
+    }
+    if (staged)
+        rx->rx_stride = step->dst.peer_stride;
+    ZIPCCL_TRY(s->transport->ops->group_begin(s->transport));
+    return end_group(s, post_messages(s, step, exact));
+}
+
+/* Check the header of the message from 'peer'; its flags to '*flags'. */
+static zipccl_status read_header(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                                 uint32_t peer, size_t n, uint32_t *flags)
+{
+    struct zipccl_place src = step->src;
+    struct zipccl_message message;
+
+    src.peer_stride = s->slots[step->src.slot].rx_stride;
+    ZIPCCL_TRY(zipccl_message_read(zipccl_place_from(s, &src, peer),
+                                   zipccl_step_capacity(s, step, n), &message));
+    if (message.n != n || (uint32_t)message.dtype != s->plan->dtype)
+        return ZIPCCL_ERR_CORRUPT;
+    *flags = message.flags;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status resolve(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+    bool any = false;
+
+    for (uint32_t p = 0; p < s->nranks; p++) {
+        size_t n = zipccl_step_n_in(s, step, p);
+        uint32_t flags;
+
+        slot->over_in[p] = false;
+        if (zipccl_step_receives(s, step, p) && zipccl_step_codes(s, step, n)) {
+            ZIPCCL_TRY(read_header(s, step, p, n, &flags));
+            slot->over_in[p] = flags & ZIPCCL_MESSAGE_OVERFLOW;
+            any = any || (flags & (ZIPCCL_MESSAGE_OVERFLOW | ZIPCCL_MESSAGE_ANY_OVERFLOW));
+        }
+        if (zipccl_step_sends(s, step, p))
+            any = any || slot->over_out[zipccl_message_index(s, step, p)];
+    }
+    s->armed[step - s->plan->steps] = any;
+    return ZIPCCL_OK;
+}
+
+/* Elements that a native collective hands over for the peers of this rank, NCCL's bus factors. */
+static uint64_t native_elements(const struct zipccl_run_state *s)
+{
+    const struct zipccl_plan *plan = s->plan;
+    uint64_t count = plan->count, npeers = s->nranks - 1, total = 0;
+
+    switch ((enum zipccl_op)plan->op) {
+    case ZIPCCL_ALL_REDUCE: return 2 * count * npeers / s->nranks;
+    case ZIPCCL_BROADCAST: return s->rank == plan->root ? count * npeers : 0;
+    case ZIPCCL_ALLTOALLV:
+    case ZIPCCL_SENDRECV:
+        for (uint32_t p = 0; p < s->nranks; p++)
+            total += p == s->rank ? 0 : s->run->send_counts[p];
+        return total;
+    default: return count * npeers;
+    }
+}
+
+static zipccl_status native(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    const struct zipccl_plan *plan = s->plan;
+    struct zipccl_native_call call = {
+        .op = (enum zipccl_op)plan->op,
+        .dtype = (enum zipccl_dtype)plan->dtype,
+        .redop = (enum zipccl_redop)plan->redop,
+        .root = plan->root,
+        .send = s->run->send,
+        .recv = s->run->recv,
+        .count = plan->count,
+        .send_counts = s->run->send_counts,
+        .send_displs = s->run->send_displs,
+        .recv_counts = s->run->recv_counts,
+        .recv_displs = s->run->recv_displs,
+        .channels = step->channels,
+    };
+
+    if (s->transport->ops->native == NULL)
+        return ZIPCCL_ERR_UNSUPPORTED;
+    s->wire.raw_bytes += native_elements(s) * s->element;
+    s->wire.wire_bytes += native_elements(s) * s->element;
+    return s->transport->ops->native(s->transport, &call);
+}
+
+zipccl_status zipccl_run_wire_step(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    switch (step->kind) {
+    case ZIPCCL_STEP_SIZES: return sizes(s, step);
+    case ZIPCCL_STEP_EXCHANGE: return exchange(s, step);
+    case ZIPCCL_STEP_RESOLVE: return resolve(s, step);
+    case ZIPCCL_STEP_NATIVE: return native(s, step);
+    default: return ZIPCCL_ERR_ARG;
+    }
+}

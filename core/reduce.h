@@ -1,0 +1,86 @@
+/*
+ * reduce.h - element-wise reductions with one rounding, and the conversions they need
+ *
+ * What a native reduction of the memory transport (and the reference of every other) computes:
+ * contributions are taken in rank order, small floats accumulate in fp32 and are rounded once at
+ * the end.  It is not a transport and knows no ranks, only sources in order.
+ * Conversions are our own: round to nearest even, subnormals kept, no flush to zero.
+ * Source: original.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_CORE_REDUCE_H
+#define ZIPCCL_CORE_REDUCE_H
+
+#include "core/dtype.h"
+#include "core/status.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* Quiet NaNs that a reduction stores for every NaN result: sign 0, top mantissa bit alone. */
+#define ZIPCCL_BF16_NAN UINT16_C(0x7fc0)
+#define ZIPCCL_FP16_NAN UINT16_C(0x7e00)
+#define ZIPCCL_FP32_NAN UINT32_C(0x7fc00000)
+#define ZIPCCL_FP64_NAN UINT64_C(0x7ff8000000000000)
+
+static inline float zipccl_float_from_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint32_t zipccl_float_to_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Exact; a NaN keeps its payload. */
+static inline float zipccl_bf16_to_float(uint16_t x)
+{
+    return zipccl_float_from_bits((uint32_t)x << 16);
+}
+
+/* Round to nearest even; every NaN becomes ZIPCCL_BF16_NAN. */
+static inline uint16_t zipccl_bf16_from_float(float x)
+{
+    uint32_t bits = zipccl_float_to_bits(x);
+
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return ZIPCCL_BF16_NAN;
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/* Exact; a NaN keeps its payload. */
+float zipccl_fp16_to_float(uint16_t x);
+
+/* Round to nearest even; every NaN becomes ZIPCCL_FP16_NAN. */
+uint16_t zipccl_fp16_from_float(float x);
+
+/* True if zipccl_reduce() serves the pair: all types but fp8, every operator. */
+bool zipccl_reduce_serves(enum zipccl_dtype dtype, enum zipccl_redop redop);
+
+/*
+ * Reduce 'nsources' arrays element by element, in the order given.
+ *
+ * sources  [nsources] each [n] elements, aligned to the element
+ * dst      [n] elements; may be one of the sources, not overlap one in another way
+ *
+ * The accumulator starts as the first source's value.  bf16 and fp16 accumulate in fp32 and round
+ * once, fp32 and fp64 round at each step, integers wrap.  avg divides the sum once, before the
+ * last rounding (integers: truncating).  A NaN in any source makes the result NaN, for min and max
+ * too; a NaN result is the canonical quiet NaN.  min and max keep the earlier of two equal values
+ * (-0 and +0 are equal).  One source: the bits are copied.
+ *
+ * Cost: one pass, no allocation.  Threads: reentrant.
+ * ZIPCCL_ERR_UNSUPPORTED if zipccl_reduce_serves() says no; ZIPCCL_ERR_ARG without a source.
+ */
+zipccl_status zipccl_reduce(enum zipccl_dtype dtype, enum zipccl_redop redop,
+                            const void *const *sources, size_t nsources, size_t n, void *dst);
+
+#endif

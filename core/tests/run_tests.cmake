@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# run_tests.cmake - tests of transports, executor and communicators
+foreach(test test_exec_reduce test_exec_mem)
+    zipccl_criterion_test(${test} SOURCES tests/${test}.c LIBS zipccl_core)
+endforeach()
+# Plain programs, so that ThreadSanitizer can run them.
+set(ZIPCCL_COLL_SOURCES tests/coll_world.c tests/coll_buffers.c)
+zipccl_plain_test(test_collectives LIBS zipccl_core
+    SOURCES tests/test_collectives.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_reductions LIBS zipccl_core
+    SOURCES tests/test_reductions.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_faults LIBS zipccl_core
+    SOURCES tests/test_faults.c tests/faulty.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm LIBS zipccl_core
+    SOURCES tests/test_comm.c ${ZIPCCL_COLL_SOURCES})
