@@ -236,6 +236,22 @@ Test(codec_corrupt, a_superblock_that_should_be_raw_is_refused)
     victim_destroy(&v);
 }
 
+Test(codec_corrupt, a_coded_message_longer_than_raw_is_refused)
+{
+    /* 20 elements whose codes are all 0, put together by hand, behind a header made by the codec. */
+    struct victim v = victim_create(DATA_GAUSS, 20);
+    struct data_guarded wire = data_guard(144);
+    memset(wire.bytes, 0, 144);
+    memcpy(wire.bytes, v.good, ZIPCCL_MESSAGE_HEADER_BYTES);
+    wire.bytes[6] = 0;
+    zipccl_put_u64(wire.bytes + 16, 144 - ZIPCCL_MESSAGE_HEADER_BYTES);
+    zipccl_message_set_flags(wire.bytes, 0);
+    wire.bytes[32] = 1;
+    cr_assert_eq(decode_all(&v, wire.bytes, 144), ZIPCCL_ERR_CORRUPT);
+    data_unguard(&wire);
+    victim_destroy(&v);
+}
+
 Test(codec_corrupt, another_version_type_or_flag_is_refused)
 {
     /* Header bytes 4 to 7: version, dtype, flags, zero. */
