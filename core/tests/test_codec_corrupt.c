@@ -258,7 +258,7 @@ Test(codec_corrupt, another_version_type_or_flag_is_refused)
     static const struct {
         size_t at;
         uint8_t value;
-    } wrong[] = {{4, 0},    {4, 2},    {5, 6}, {5, 12}, {5, 255}, {6, 0x03},
+    } wrong[] = {{4, 0},    {4, 2},    {5, 6}, {5, 12}, {5, 255}, {6, 0x02}, {6, 0x03},
                  {6, 0x08}, {6, 0x80}, {7, 1}, {24, 1}, {27, 1},  {0, 0}};
     struct victim v = victim_create(DATA_GAUSS, 3000);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
