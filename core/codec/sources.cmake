@@ -1,2 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # sources.cmake - the codec's files and the flags of its instruction-set rows
+target_sources(zipccl_core PRIVATE
+    codec/layout.c
+    codec/choose.c
+    codec/superblock.c
+    codec/message.c
+    codec/isa.c
+    codec/row_scalar.c
+)
+# The scalar row is written for the compiler's vectoriser.
+set_source_files_properties(codec/row_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
+
+# The AVX-512 row is built with its instructions enabled for that file alone, on x86-64 only;
+# isa.c asks the machine before the row is used.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    target_sources(zipccl_core PRIVATE codec/row_avx512.c)
+    set_source_files_properties(codec/row_avx512.c PROPERTIES COMPILE_OPTIONS
+        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vbmi;-mavx512vbmi2;-mgfni;-mbmi;-mbmi2;-mpopcnt")
+    target_compile_definitions(zipccl_core PRIVATE ZIPCCL_HAVE_AVX512)
+endif()

@@ -1,0 +1,305 @@
+/*
+ * row_avx512.c - the AVX-512 row (F, BW, VL, DQ, VBMI, VBMI2, GFNI)
+ *
+ * Built with these instructions enabled for this file alone; called only where isa.c found them.
+ * Tails use masked loads and stores, which touch no byte outside their mask.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/codec/row.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+/* Byte i of each quadword is 1 << i: as data it picks columns, as a matrix it reverses bits. */
+#define DIAGONAL 0x8040201008040201ll
+
+/* Byte numbers that take apart and put together 64 elements held in two registers. */
+static const uint8_t odd_bytes[64] = {
+    1,  3,  5,   7,   9,   11,  13,  15,  17,  19,  21,  23,  25,  27,  29,  31,
+    33, 35, 37,  39,  41,  43,  45,  47,  49,  51,  53,  55,  57,  59,  61,  63,
+    65, 67, 69,  71,  73,  75,  77,  79,  81,  83,  85,  87,  89,  91,  93,  95,
+    97, 99, 101, 103, 105, 107, 109, 111, 113, 115, 117, 119, 121, 123, 125, 127};
+static const uint8_t pair_low[64] = {
+    0,  64, 1,  65, 2,  66, 3,  67, 4,  68, 5,  69, 6,  70, 7,  71, 8,  72, 9,  73, 10, 74,
+    11, 75, 12, 76, 13, 77, 14, 78, 15, 79, 16, 80, 17, 81, 18, 82, 19, 83, 20, 84, 21, 85,
+    22, 86, 23, 87, 24, 88, 25, 89, 26, 90, 27, 91, 28, 92, 29, 93, 30, 94, 31, 95};
+/* Byte q * 8 + 2 * g + p, plane p of group g for elements 8q to 8q + 7, goes to 16 * g + 8 * p + q. */
+static const uint8_t planes_of_4[64] = {
+    0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33, 41, 49, 57, 2,  10, 18, 26, 34, 42,
+    50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
+    37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
+
+struct halves {
+    __m512i exponents, low;
+};
+
+static inline __mmask64 mask_of(size_t len)
+{
+    return len < 64 ? (1ull << len) - 1 : ~0ull;
+}
+
+static inline struct halves take_apart(__m512i a, __m512i b)
+{
+    __m512i odd = _mm512_loadu_si512(odd_bytes);
+    __m512i even = _mm512_sub_epi8(odd, _mm512_set1_epi8(1));
+    a = _mm512_shldi_epi16(a, a, 1);
+    b = _mm512_shldi_epi16(b, b, 1);
+    return (struct halves){_mm512_permutex2var_epi8(a, odd, b),
+                           _mm512_permutex2var_epi8(a, even, b)};
+}
+
+static inline struct halves load_64(const uint8_t *src)
+{
+    return take_apart(_mm512_loadu_si512(src), _mm512_loadu_si512(src + 64));
+}
+
+/* The first 'len' < 64 elements; the others are zero. */
+static inline struct halves load_tail(const uint8_t *src, __mmask64 mask)
+{
+    __m512i a = _mm512_maskz_loadu_epi16((__mmask32)mask, src);
+    __m512i b = _mm512_maskz_loadu_epi16((__mmask32)(mask >> 32), src + 64);
+    return take_apart(a, b);
+}
+
+static inline void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
+{
+    __m512i first = _mm512_loadu_si512(pair_low);
+    __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
+    __m512i a = _mm512_permutex2var_epi8(x.low, first, x.exponents);
+    __m512i b = _mm512_permutex2var_epi8(x.low, second, x.exponents);
+    a = _mm512_shrdi_epi16(a, a, 1);
+    b = _mm512_shrdi_epi16(b, b, 1);
+    if (mask == ~0ull) {
+        _mm512_storeu_si512(dst, a);
+        _mm512_storeu_si512(dst + 64, b);
+    } else {
+        _mm512_mask_storeu_epi16(dst, (__mmask32)mask, a);
+        if (mask >> 32)
+            _mm512_mask_storeu_epi16(dst + 64, (__mmask32)(mask >> 32), b);
+    }
+}
+
+/*
+ * Append the bytes of 'd' under 'mask'; 64 bytes are written at most.  Compressing to a register
+ * and storing it whole is many times faster than compressing to memory on Zen 4.
+ */
+static inline uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
+{
+    size_t n = (size_t)__builtin_popcountll(mask);
+    __m512i packed = _mm512_maskz_compress_epi8(mask, d);
+    _mm256_storeu_si256((__m256i *)out, _mm512_castsi512_si256(packed));
+    if (__builtin_expect(n > 32, 0))
+        _mm256_storeu_si256((__m256i *)(out + 32), _mm512_extracti64x4_epi64(packed, 1));
+    return out + n;
+}
+
+static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *s)
+{
+    __m256i runs[2];
+    s->taken = 0;
+    s->nsampled = 0;
+    for (size_t run = 0; run < 2; run++) {
+        size_t start = zipccl_sample_start(i, m, run), len = m - start < 32 ? m - start : 32;
+        __m512i x = _mm512_maskz_loadu_epi16((__mmask32)mask_of(len), src + 2 * start);
+        x = _mm512_and_si512(_mm512_srli_epi16(x, 7), _mm512_set1_epi16(255));
+        runs[run] = _mm512_cvtepi16_epi8(x);
+        s->taken |= (uint64_t)mask_of(len) << 32 * run;
+        s->nsampled += (uint32_t)len;
+    }
+    __m512i e = _mm512_inserti64x4(_mm512_castsi256_si512(runs[0]), runs[1], 1);
+    _mm512_storeu_si512(s->e, e);
+
+    __m512i zero = _mm512_setzero_si512();
+    __mmask64 valid = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(e, _mm512_set1_epi8(1)),
+                                             _mm512_set1_epi8((char)254));
+    uint32_t nvalid = (uint32_t)__builtin_popcountll(valid);
+    uint32_t sum =
+        (uint32_t)_mm512_reduce_add_epi64(_mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, e), zero));
+    uint32_t mean = nvalid ? (sum + nvalid / 2) / nvalid : 0;
+    uint32_t low = mean > 6 ? mean - 6 : 0, high = mean + 6 < 255 ? mean + 6 : 255;
+    __m512i pulled = _mm512_min_epu8(_mm512_max_epu8(e, _mm512_set1_epi8((char)low)),
+                                     _mm512_set1_epi8((char)high));
+    s->nvalid = nvalid;
+    s->sum = (uint32_t)_mm512_reduce_add_epi64(
+        _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
+}
+
+static void escapes(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
+                    const struct zipccl_tier_program *program, uint32_t *escapes)
+{
+    for (int t = 0; t < program->ntiers; t++) {
+        const __m512i lowest = _mm512_set1_epi8(program->tier[t].lowest),
+                      span = _mm512_set1_epi8((char)program->tier[t].span);
+        uint32_t n = 0;
+        for (size_t i = 0; i < nsubblocks; i++) {
+            __m512i d =
+                _mm512_sub_epi8(_mm512_set1_epi8((char)bases[i]), _mm512_loadu_si512(sample[i].e));
+            __mmask64 outside = _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(d, lowest), span);
+            n += (uint32_t)__builtin_popcountll(outside & sample[i].taken);
+        }
+        escapes[t] = n;
+    }
+}
+
+/* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
+static inline uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low, uint8_t *planes,
+                                 uint8_t *out)
+{
+    const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
+    __m512i d[4], codes[4];
+    for (int g = 0; g < 4; g++) {
+        struct halves x = load_64(src + 128 * g);
+        _mm512_storeu_si512(low + 64 * g, x.low);
+        d[g] = _mm512_sub_epi8(base, x.exponents);
+        codes[g] = _mm512_min_epu8(d[g], three);
+    }
+    __m512i all = _mm512_or_si512(
+        _mm512_or_si512(codes[0], _mm512_slli_epi16(codes[1], 2)),
+        _mm512_or_si512(_mm512_slli_epi16(codes[2], 4), _mm512_slli_epi16(codes[3], 6)));
+    all = _mm512_gf2p8affine_epi64_epi8(diagonal, all, 0);
+    all = _mm512_permutexvar_epi8(_mm512_loadu_si512(planes_of_4), all);
+    all = _mm512_gf2p8affine_epi64_epi8(all, diagonal, 0);
+    _mm512_storeu_si512(planes, all);
+    for (int g = 0; g < 4; g++)
+        out = append(out, d[g], _mm512_cmpeq_epi8_mask(codes[g], three));
+    return out;
+}
+
+static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
+                    uint8_t *planes, uint8_t *escaped)
+{
+    uint8_t *out = escaped;
+    size_t i = 0;
+    for (; i + 256 <= m; i += 256)
+        out = split_256(src + 2 * i, _mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), low + i,
+                        planes + i / 4, out);
+    for (; i < m; i += ZIPCCL_GROUP) {
+        __mmask64 mask = mask_of(m - i);
+        struct halves x = load_tail(src + 2 * i, mask);
+        _mm512_mask_storeu_epi8(low + i, mask, x.low);
+        __m512i d =
+            _mm512_sub_epi8(_mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), x.exponents);
+        uint64_t escapes = _mm512_mask_cmpgt_epu8_mask(mask, d, _mm512_set1_epi8(2));
+        uint64_t word[2] = {escapes | _mm512_mask_cmpeq_epi8_mask(mask, d, _mm512_set1_epi8(1)),
+                            escapes | _mm512_mask_cmpeq_epi8_mask(mask, d, _mm512_set1_epi8(2))};
+        memcpy(planes + i / 4, word, sizeof word);
+        out = append(out, d, escapes);
+    }
+    return (size_t)(out - escaped);
+}
+
+static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
+{
+    const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
+                  d2 = _mm512_set1_epi8(tier->d[2]);
+    /* In place: what is written lies behind what is read. */
+    uint8_t *out = d;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        uint64_t mask = mask_of(m - i);
+        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
+        __m512i x = _mm512_loadu_si512(d + i);
+        uint64_t escapes = mask & ~_mm512_cmpeq_epi8_mask(x, d0);
+        if (tier->width == 1) {
+            memcpy(planes, &escapes, 8);
+        } else {
+            uint64_t is1 = mask & _mm512_cmpeq_epi8_mask(x, d1);
+            uint64_t is2 = mask & _mm512_cmpeq_epi8_mask(x, d2);
+            escapes &= ~(is1 | is2);
+            is1 |= escapes;
+            is2 |= escapes;
+            memcpy(planes, &is1, 8);
+            memcpy(planes + nbytes, &is2, 8);
+            planes += nbytes;
+        }
+        planes += nbytes;
+        out = append(out, x, escapes);
+    }
+    return (size_t)(out - d);
+}
+
+static void split_raw(const uint8_t *src, size_t m, uint8_t *low, uint8_t *exponents)
+{
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        __mmask64 mask = mask_of(m - i);
+        struct halves x = load_tail(src + 2 * i, mask);
+        _mm512_mask_storeu_epi8(low + i, mask, x.low);
+        _mm512_mask_storeu_epi8(exponents + i, mask, x.exponents);
+    }
+}
+
+/* The d of 64 codes in two planes; lanes under both take the next bytes of 'escaped'. */
+static inline __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
+                               __m512i escaped)
+{
+    __m512i x = _mm512_mask_blend_epi8(p0, d0, d1);
+    x = _mm512_mask_mov_epi8(x, p1, d2);
+    return _mm512_mask_expand_epi8(x, p0 & p1, escaped);
+}
+
+static size_t join(const uint8_t *low, const uint8_t *planes, const uint8_t *escaped, size_t m,
+                   const uint8_t *bases, uint8_t *dst)
+{
+    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1),
+                  two = _mm512_set1_epi8(2);
+    const uint8_t *next = escaped;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        __mmask64 mask = mask_of(m - i);
+        uint64_t word[2];
+        memcpy(word, planes + i / 4, sizeof word);
+        word[0] &= mask;
+        __m512i d = lanes_of(word[0], word[1], zero, one, two, _mm512_loadu_si512(next));
+        next += __builtin_popcountll(word[0] & word[1]);
+        struct halves x = {_mm512_sub_epi8(_mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), d),
+                           mask == ~0ull ? _mm512_loadu_si512(low + i)
+                                         : _mm512_maskz_loadu_epi8(mask, low + i)};
+        store_64(dst + 2 * i, x, mask);
+    }
+    return (size_t)(next - escaped);
+}
+
+static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
+                     const struct zipccl_tier *tier, uint8_t *d)
+{
+    const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
+                  d2 = _mm512_set1_epi8(tier->d[2]);
+    const uint8_t *next = escaped;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        uint64_t mask = mask_of(m - i), p0 = 0, p1 = 0;
+        size_t nbytes = 8;
+        if (mask == ~0ull) {
+            memcpy(&p0, planes, 8);
+            memcpy(&p1, tier->width == 2 ? planes + 8 : planes, 8);
+        } else {
+            nbytes = (m - i + 7) / 8;
+            memcpy(&p0, planes, nbytes);
+            memcpy(&p1, tier->width == 2 ? planes + nbytes : planes, nbytes);
+            p0 &= mask;
+        }
+        planes += (size_t)tier->width * nbytes;
+        _mm512_storeu_si512(d + i, lanes_of(p0, p1, d0, d1, d2, _mm512_loadu_si512(next)));
+        next += __builtin_popcountll(p0 & p1);
+    }
+    return (size_t)(next - escaped);
+}
+
+static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uint8_t *dst)
+{
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        __mmask64 mask = mask_of(m - i);
+        struct halves x = {_mm512_maskz_loadu_epi8(mask, exponents + i),
+                           _mm512_maskz_loadu_epi8(mask, low + i)};
+        store_64(dst + 2 * i, x, mask);
+    }
+}
+
+const struct zipccl_row zipccl_row_avx512 = {
+    .sample = sample,
+    .escapes = escapes,
+    .split = split,
+    .sift = sift,
+    .split_raw = split_raw,
+    .join = join,
+    .unsift = unsift,
+    .join_raw = join_raw,
+};
