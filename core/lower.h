@@ -8,12 +8,39 @@
  * edge carries (N-1)/N of a ring's share in N-1 rounds; all_reduce is both, one after the other;
  * alltoall, alltoallv, sendrecv are direct, one round; broadcast is a ring pipelined in N-1 rounds.
  *
+ * Which blocks an edge r -> next(r) of a ring carries:
+ *   all_gather      all but next(r)'s own: block b starts at rank b and ends before it
+ *   reduce_scatter  all but r's own: block b starts at b's successor and ends, reduced, at b
+ *   all_reduce      'count' elements cut in N blocks by zipccl_ring_part(count, N, b), block b
+ *                   belongs to rank b: the reduce_scatter edges, then the all_gather edges
+ *   broadcast       everything, but for the edge into the root, which carries nothing
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ZIPCCL_CORE_LOWER_H
 #define ZIPCCL_CORE_LOWER_H
 
 #include "core/plan.h"
+
+/*
+ * Cut of a block of 'n' units over 'channels' rings: ring 'channel' carries zipccl_ring_part()
+ * units from zipccl_ring_part_offset() on; the first rings get the remainder, one unit each.
+ * The unit is the byte for EXCHANGE steps and the element for NATIVE ones, which may reduce.
+ * Whoever forwards around rings uses these two, so that counters match the lowering exactly.
+ *
+ * channels  at least 1
+ */
+static inline size_t zipccl_ring_part(size_t n, uint32_t channels, uint32_t channel)
+{
+    return n / channels + (channel < n % channels ? 1 : 0);
+}
+
+static inline size_t zipccl_ring_part_offset(size_t n, uint32_t channels, uint32_t channel)
+{
+    size_t rest = n % channels;
+
+    return n / channels * channel + (channel < rest ? channel : rest);
+}
 
 /*
  * Sizes of messages that only the data decides.  'bytes' gives the message bytes of 'n' elements

@@ -9,7 +9,24 @@
  * Uneven ops (alltoallv, sendrecv): peer counts are not in the plan but in the call, so steps say
  * UNEVEN and both ends derive a chunk's size from the pair's own count alone:
  *     n(pair, chunk) = clamp(count(pair) - chunk_n * chunk, 0, chunk_n)
- * A pair whose n is 0 sends no message and no header.
+ * A pair whose n is 0 sends no message and no header.  In a compressed plan a pair chunk of fewer
+ * than raw_below_n elements is never coded: ENCODE copies its elements into the slot, EXCHANGE
+ * sends n * size bytes, SIZES and RESOLVE pass it over, DECODE copies them out.
+ *
+ * Who takes part in a step:
+ *     all-gather   one message per rank, to all; DECODE of every peer but oneself
+ *     all-to-all   a message per peer but oneself
+ *     pairs        the same, only where n(pair, chunk) > 0
+ *     broadcast    one message, of the root; DECODE on all ranks but the root; COPY on the root
+ * An exchange over RING is one call of the transport's all_gather or broadcast, which writes the
+ * blocks of an all-gather end to end, the caller's own among them.  peer_stride of its destination
+ * is therefore the wire size of one message; only for EXACT, whose size the plan cannot know, it is
+ * the room, and the blocks lie at base + p * (the longest message).
+ *
+ * Overflow: RESOLVE (on the wire lane, right after its exchange) reads the headers.  If one says
+ * overflow, those who saw it (the group; for pairs the two ends) run the EXCHANGE whose raw_of
+ * names the RESOLVE, and the DECODE whose raw_of names it copies raw elements from that exchange's
+ * destination instead of decoding.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -80,7 +97,7 @@ enum zipccl_group_kind { ZIPCCL_GROUP_WORLD, ZIPCCL_GROUP_NODE, ZIPCCL_GROUP_RAI
 struct zipccl_step {
     uint8_t kind;      /* enum zipccl_step_kind */
     uint8_t lane;      /* enum zipccl_lane; steps of a lane run in plan order */
-    uint8_t pattern;   /* enum zipccl_pattern; all but COPY and NATIVE */
+    uint8_t pattern;   /* enum zipccl_pattern; all but NATIVE; COPY: whose own block */
     uint8_t form;      /* enum zipccl_form */
     uint8_t lowering;  /* enum zipccl_lowering; EXCHANGE and NATIVE */
     uint8_t group;     /* enum zipccl_group_kind */
@@ -88,10 +105,12 @@ struct zipccl_step {
     uint16_t channels; /* rings of LOWER_RING */
     uint32_t root;     /* broadcast */
     struct zipccl_place src, dst;
-    size_t n;          /* elements per peer; UNEVEN places: chunk_n, see above */
-    size_t capacity;   /* room per message in staging, bytes; the wire size of a FIXED message */
+    size_t n;          /* elements per peer; UNEVEN places: chunk_n, see above; COPY: all of it */
+    size_t capacity;   /* room per message in staging, bytes; the wire size of a FIXED message,
+                          for pairs the largest: zipccl_plan_fixed_bytes(plan, n(pair, chunk)) */
     uint16_t sizes_of; /* EXACT EXCHANGE: its SIZES step; else NONE */
-    uint16_t raw_of;   /* EXCHANGE run only if that RESOLVE step saw an overflow; else NONE */
+    uint16_t raw_of;   /* EXCHANGE run only if that RESOLVE step saw an overflow; DECODE: the
+                          RESOLVE of its messages; else NONE */
     uint8_t ndeps;
     uint16_t deps[ZIPCCL_STEP_MAX_DEPS]; /* earlier steps, of either lane */
 };
@@ -103,10 +122,10 @@ struct zipccl_plan {
     uint8_t redop;      /* NATIVE reductions; else ZIPCCL_SUM */
     uint8_t compressed; /* some step encodes */
     uint32_t nranks, root;
-    size_t count;   /* NCCL argument; uneven ops: largest pair count the plan serves */
-    size_t chunk_n; /* elements of a full chunk */
-    size_t
-        raw_below_n; /* uneven: a pair chunk of fewer elements travels RAW, decided by both ends */
+    size_t count;            /* NCCL argument; uneven ops: largest pair count the plan serves */
+    size_t chunk_n;          /* elements of a full chunk */
+    size_t raw_below_n;      /* uneven: a pair chunk of fewer elements travels RAW */
+    uint32_t capacity_class; /* of FIXED messages, see zipccl_capacity() */
     uint32_t nchunks, nslots;
     size_t tx_bytes, rx_bytes; /* staging, all slots */
     uint32_t nsteps;
@@ -114,6 +133,11 @@ struct zipccl_plan {
 };
 
 void zipccl_plan_destroy(struct zipccl_plan *plan);
+
+/*
+ * Wire size of a FIXED message of 'n' elements of 'plan': zipccl_capacity() of its class.
+ */
+size_t zipccl_plan_fixed_bytes(const struct zipccl_plan *plan, size_t n);
 
 /*
  * FNV-1a digest over every field in wire order: equal plans have equal digests on every machine.

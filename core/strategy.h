@@ -30,15 +30,33 @@ enum zipccl_mode {
     ZIPCCL_MODE_ADAPTIVE    /* best of both */
 };
 
+/*
+ * Full chunks of a large call are a multiple of this many elements, the codec's superblock, so
+ * that chunking costs no partial block; calls with smaller chunks are cut evenly.
+ */
+#define ZIPCCL_CHUNK_ALIGN_N 16384u
+
+/* plan->raw_below_n of compressed uneven plans: below, a header and a launch cost more than is
+ * saved (512 bf16 elements are 1 KiB, of which a third could be saved). */
+#define ZIPCCL_RAW_BELOW_N 512u
+
+/* Staging slots of a chunked plan: chunks in flight.  Source: notes/simgrid section 3.1, a
+ * window of 4 hides alpha at 1 MB chunks. */
+#define ZIPCCL_MAX_SLOTS 4u
+
 /* One way to serve calls. */
 struct zipccl_strategy {
-    const char *name;
+    const char *name; /* rings add " x<channels>" to it in the name of a plan */
     bool compressed;
+    bool chunked; /* plans differ with nchunks; else they have one chunk */
     bool (*serves)(const struct zipccl_call *call);
     /*
      * Build the plan for 'nchunks' chunks (1 for strategies that are not chunked; clipped to the
      * count).  capacity_class: see zipccl_capacity().  max_staging_bytes: 0 for no bound; a plan
      * that needs more uses more, smaller chunks, or fails with ZIPCCL_ERR_NOMEM.
+     * A count of 0 gives a plan without steps.  ZIPCCL_ERR_UNSUPPORTED if the strategy does not
+     * serve the call or this topology (compressed plans need two ranks), ZIPCCL_ERR_ARG for an
+     * invalid call or one whose buffers do not fit size_t.
      */
     zipccl_status (*build)(const struct zipccl_call *call, const struct zipccl_topology *topology,
                            uint32_t channels, uint32_t nchunks, uint32_t capacity_class,
@@ -53,7 +71,9 @@ const struct zipccl_strategy *zipccl_strategy_find(const char *name);
 
 /*
  * Bytes of a FIXED message of 'n' elements: a pure function, computed by both ends.
- * Class 0 is the wide one (ratio 1.40); raw bound if smaller.
+ * Class 0 is the wide one (ratio 1.40), 1 is 1.45, 2 is 1.48, 3 is 1.25; a higher number never
+ * overflows.  Message and block headers come on top; the bound of any message if that is smaller.
+ * Source: DESIGN section 3 (Gaussian data reach 1.50, captured gradients less).
  */
 size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_class);
 

@@ -1,0 +1,97 @@
+/*
+ * exact.c - compressed plans whose messages are as long as they are
+ *
+ * Wire part of a chunk: SIZES (a small exchange and a host fence), EXCHANGE EXACT.  Nothing
+ * overflows: a slot holds the largest message there can be.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/codec.h"
+#include "core/strategies/coded.h"
+#include "core/strategies/strategies.h"
+
+static size_t bound(const struct zipccl_call *call, uint32_t capacity_class, size_t n)
+{
+    (void)capacity_class;
+    return zipccl_bound(call->dtype, n);
+}
+
+static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
+{
+    const struct zipccl_shape *shape = &coded->shape;
+    size_t room = zipccl_bound(coded->call->dtype, chunk->n);
+    struct zipccl_step step =
+        zipccl_step_make(ZIPCCL_STEP_SIZES, ZIPCCL_LANE_WIRE, chunk->chunk, chunk->n);
+    uint16_t sizes;
+
+    step.pattern = shape->pattern;
+    step.form = ZIPCCL_FORM_EXACT;
+    step.lowering = ZIPCCL_LOWER_DIRECT;
+    step.root = shape->root;
+    step.src = zipccl_shape_tx(shape, &coded->cut, chunk->chunk);
+    zipccl_step_dep(&step, chunk->encoded);
+    sizes = zipccl_builder_add(&coded->builder, &step);
+
+    step = zipccl_shape_exchange(shape, ZIPCCL_FORM_EXACT, chunk->chunk, chunk->n);
+    step.src = zipccl_shape_tx(shape, &coded->cut, chunk->chunk);
+    step.dst = zipccl_shape_rx(shape, &coded->cut, chunk->chunk, chunk->rx_stride);
+    step.capacity = room;
+    step.sizes_of = sizes;
+    zipccl_step_dep(&step, chunk->encoded);
+    zipccl_step_dep(&step, chunk->slot_free);
+    zipccl_step_dep(&step, sizes);
+    chunk->sent = zipccl_builder_add(&coded->builder, &step);
+}
+
+static zipccl_status build(const char *name, const struct zipccl_call *call,
+                           const struct zipccl_topology *topology, uint32_t channels,
+                           uint32_t nchunks, size_t max_staging_bytes, struct zipccl_plan **out)
+{
+    struct zipccl_coded coded = {
+        .form = ZIPCCL_FORM_EXACT, .encode_room = bound, .slot_room = bound, .wire = wire};
+
+    return zipccl_coded_build(&coded, name, call, topology, channels, nchunks, 0, max_staging_bytes,
+                              out);
+}
+
+static zipccl_status build_direct(const struct zipccl_call *call,
+                                  const struct zipccl_topology *topology, uint32_t channels,
+                                  uint32_t nchunks, uint32_t capacity_class,
+                                  size_t max_staging_bytes, struct zipccl_plan **out)
+{
+    (void)channels;
+    (void)capacity_class;
+    return build("exact direct", call, topology, 0, nchunks, max_staging_bytes, out);
+}
+
+static zipccl_status build_ring(const struct zipccl_call *call,
+                                const struct zipccl_topology *topology, uint32_t channels,
+                                uint32_t nchunks, uint32_t capacity_class, size_t max_staging_bytes,
+                                struct zipccl_plan **out)
+{
+    (void)capacity_class;
+    return build("exact ring", call, topology, channels > 0 ? channels : 1, nchunks,
+                 max_staging_bytes, out);
+}
+
+static bool serves_direct(const struct zipccl_call *call)
+{
+    return zipccl_dtype_compressible(call->dtype) && zipccl_serves_direct(call);
+}
+
+static bool serves_ring(const struct zipccl_call *call)
+{
+    return zipccl_dtype_compressible(call->dtype) && zipccl_serves_ring(call);
+}
+
+const struct zipccl_strategy zipccl_strategy_exact_direct = {.name = "exact direct",
+                                                             .compressed = true,
+                                                             .chunked = true,
+                                                             .serves = serves_direct,
+                                                             .build = build_direct};
+
+const struct zipccl_strategy zipccl_strategy_exact_ring = {.name = "exact ring",
+                                                           .compressed = true,
+                                                           .chunked = true,
+                                                           .serves = serves_ring,
+                                                           .build = build_ring};
