@@ -3,7 +3,16 @@
  *
  * Plain arithmetic, no simulator: each exchange costs max over ports of load / rate plus rounds
  * times alpha; the plan costs the longest path over its two lanes.  The chooser and the sweeps
- * use it; T1 is checked against it.  It knows no contention between collectives.
+ * use it; T1 is checked against it.  It knows no contention between collectives.  A step costs
+ *
+ *     EXCHANGE, NATIVE  max(NVLink, NIC and fabric load / rate) + rounds * alpha, the NICs' alpha if
+ *                       a flow leaves its node; the arithmetic of reductions is not charged
+ *     SIZES             its small exchange, and the fence
+ *     ENCODE, DECODE    the launch, and the raw bytes of the busiest rank / rate
+ *     COPY              the bytes of the busiest rank / rate
+ *     RESOLVE           nothing
+ *
+ * where a load counts every flow through a port in one direction.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -44,14 +53,17 @@ struct zipccl_cost {
     double alpha_s; /* sum of rounds * alpha */
     double codec_s; /* encode + decode seconds of the busiest rank, launches excluded */
     double fence_s;
-    uint64_t wire_bytes; /* payload handed to exchanges per rank, mean over ranks, peers only */
+    uint64_t wire_bytes; /* payload of exchanges and sizes per rank, mean over ranks, peers only */
     uint64_t raw_bytes;  /* the same for the uncompressed call */
 };
 
 /*
  * Price 'plan'.
  *
- * ZIPCCL_ERR_ARG if rates are not positive or the topology does not match; ZIPCCL_ERR_NOMEM.
+ * Uneven ops need sizes->splits.
+ * Cost: one lowering for chunks of the same size; pairs are lowered chunk by chunk.
+ * ZIPCCL_ERR_ARG if rates are not positive or the topology does not match, and as zipccl_lower();
+ * ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_placement *placement,

@@ -64,7 +64,10 @@ typedef void zipccl_flow_fn(void *context, uint32_t src, uint32_t dst, uint64_t 
  *
  * nrounds  out: sequential message latencies on the longest path (N-1 in a ring, 1 direct,
  *          0 if nothing is sent)
- * ZIPCCL_ERR_ARG if the step is none that sends, or splits are missing.
+ * SIZES are four bytes per message, direct.  A missing 'sizes' (NULL) is one with all fields NULL.
+ * Cost: O(nranks^2) direct, O(nranks * channels^2) on rings.
+ * ZIPCCL_ERR_ARG if the step is none that sends, if splits are missing or exceed plan->count;
+ * ZIPCCL_ERR_UNSUPPORTED for groups other than the world; ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
                            const struct zipccl_topology *topology,

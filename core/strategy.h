@@ -81,7 +81,12 @@ size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_clas
  * Price every candidate for 'call' (strategies x chunk counts 1, 2, 4, 8, ...) and build the
  * cheapest of 'mode'.
  *
- * sizes   expected wire sizes; NULL: Gaussian data at the codec's mean ratio
+ * The price is the time alone: what the codec takes from other work on the GPU
+ * (params->codec_sm_share) is for the caller to weigh.
+ *
+ * sizes   expected wire sizes, equal on all ranks; NULL: Gaussian data at the codec's mean ratio,
+ *         1.504.  Without splits an alltoallv is priced as if each pair moved 'count' and a
+ *         sendrecv as a shift to the next node
  * cost    out, price of the chosen plan, NULL if not wanted
  * The caller destroys '*out'.  ZIPCCL_ERR_UNSUPPORTED if no strategy serves the call.
  */

@@ -1,0 +1,323 @@
+/*
+ * cost.c - port loads, and the longest path over a plan's two lanes
+ *
+ * Not charged: the arithmetic of reductions, the reading of headers (RESOLVE), contention between
+ * the codec and anything else on the GPU.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps of a plan that cost the same: full chunks, and the last one, of each kind. */
+#define MEMO_SIZE 16u
+
+struct memo {
+    uint32_t step; /* the first of them */
+    double seconds, wire_s, alpha_s;
+    uint64_t nbytes;
+};
+
+struct pricing {
+    const struct zipccl_plan *plan;
+    const struct zipccl_topology *topology;
+    const struct zipccl_cost_params *params;
+    const struct zipccl_wire_sizes *sizes;
+    uint32_t nnics;      /* in all */
+    uint32_t *nic_of;    /* [nranks] */
+    uint64_t *loads;     /* [nloads] bytes per port, in this order: */
+    uint64_t *gpu[2];    /* [nranks] NVLink, out and in */
+    uint64_t *nic[2];    /* [nnics] */
+    uint64_t *fabric[2]; /* [nnodes] */
+    size_t nloads;
+    bool crosses;     /* some flow of this step leaves its node */
+    uint64_t nbytes;  /* of all flows of this step */
+    double *codec_of; /* [nranks] seconds of the codec so far */
+    double *end;      /* [nsteps] */
+    struct memo memos[MEMO_SIZE];
+    uint32_t nmemos;
+};
+
+static bool params_valid(const struct zipccl_cost_params *p)
+{
+    const double rates[] = {p->nvlink_Bps, p->nic_Bps, p->encode_Bps, p->decode_Bps, p->copy_Bps};
+    const double others[] = {p->nvlink_alpha_s, p->nic_alpha_s, p->fabric_Bps, p->codec_launch_s,
+                             p->fence_s};
+
+    /* Written so that NaN fails. */
+    for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++)
+        if (!(rates[i] > 0))
+            return false;
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+        if (!(others[i] >= 0))
+            return false;
+    return p->gpus_per_node > 0 && p->nics_per_node > 0;
+}
+
+/* Number the NICs of all ranks; false if a slot is not on the machine. */
+static bool place_ranks(struct pricing *p, const struct zipccl_placement *placement)
+{
+    const struct zipccl_topology *t = p->topology;
+    const uint32_t *slot_of = placement->slot_of != NULL ? placement->slot_of : t->local_of;
+
+    for (uint32_t r = 0; r < t->nranks; r++) {
+        if (slot_of[r] >= p->params->gpus_per_node)
+            return false;
+        p->nic_of[r] =
+            t->node_of[r] * p->params->nics_per_node +
+            (uint32_t)((uint64_t)slot_of[r] * p->params->nics_per_node / p->params->gpus_per_node);
+    }
+    return true;
+}
+
+static void release(struct pricing *p)
+{
+    free(p->nic_of);
+    free(p->loads);
+    free(p->codec_of);
+    free(p->end);
+}
+
+static zipccl_status prepare(struct pricing *p)
+{
+    size_t nranks = p->topology->nranks, nnodes = p->topology->nnodes;
+
+    if (p->params->nics_per_node > UINT32_MAX / nnodes)
+        return ZIPCCL_ERR_ARG;
+    p->nnics = (uint32_t)(nnodes * p->params->nics_per_node);
+    p->nloads = 2 * (nranks + p->nnics + nnodes);
+    p->nic_of = calloc(nranks, sizeof *p->nic_of);
+    p->loads = calloc(p->nloads, sizeof *p->loads);
+    p->codec_of = calloc(nranks, sizeof *p->codec_of);
+    p->end = calloc((size_t)p->plan->nsteps + 1, sizeof *p->end);
+    if (p->nic_of == NULL || p->loads == NULL || p->codec_of == NULL || p->end == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    for (unsigned in = 0; in < 2; in++) {
+        p->gpu[in] = p->loads + in * nranks;
+        p->nic[in] = p->loads + 2 * nranks + in * p->nnics;
+        p->fabric[in] = p->loads + 2 * (nranks + p->nnics) + in * nnodes;
+    }
+    return ZIPCCL_OK;
+}
+
+static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
+{
+    struct pricing *p = context;
+    uint32_t from = p->topology->node_of[src], to = p->topology->node_of[dst];
+
+    p->nbytes += nbytes;
+    if (from == to) {
+        p->gpu[0][src] += nbytes;
+        p->gpu[1][dst] += nbytes;
+        return;
+    }
+    p->crosses = true;
+    p->nic[0][p->nic_of[src]] += nbytes;
+    p->nic[1][p->nic_of[dst]] += nbytes;
+    p->fabric[0][from] += nbytes;
+    p->fabric[1][to] += nbytes;
+}
+
+static double slowest(const uint64_t *loads, size_t nports, double rate)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < nports; i++)
+        most = loads[i] > most ? loads[i] : most;
+    return (double)most / rate;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *memo)
+{
+    size_t nranks = p->topology->nranks, nnodes = p->topology->nnodes;
+    uint32_t rounds = 0;
+    double s;
+
+    memset(p->loads, 0, p->nloads * sizeof *p->loads);
+    p->crosses = false;
+    p->nbytes = 0;
+    ZIPCCL_TRY(zipccl_lower(p->plan, step, p->topology, p->sizes, add_flow, p, &rounds));
+    s = slowest(p->gpu[0], 2 * nranks, p->params->nvlink_Bps);
+    s = larger(s, slowest(p->nic[0], 2 * (size_t)p->nnics, p->params->nic_Bps));
+    if (p->params->fabric_Bps > 0)
+        s = larger(s, slowest(p->fabric[0], 2 * nnodes, p->params->fabric_Bps));
+    memo->wire_s = s;
+    memo->alpha_s = rounds * (p->crosses ? p->params->nic_alpha_s : p->params->nvlink_alpha_s);
+    memo->nbytes = p->nbytes;
+    memo->seconds = memo->wire_s + memo->alpha_s;
+    return ZIPCCL_OK;
+}
+
+/* Elements that 'rank' encodes, decodes or copies in 's'. */
+static double local_n(const struct pricing *p, const struct zipccl_step *s, uint32_t rank)
+{
+    uint32_t nranks = p->plan->nranks;
+    const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
+    size_t n = 0;
+
+    if (s->kind == ZIPCCL_STEP_COPY) {
+        if (s->pattern == ZIPCCL_PATTERN_BROADCAST)
+            return rank == s->root ? (double)s->n : 0;
+        if (s->pattern != ZIPCCL_PATTERN_PAIRS)
+            return (double)s->n;
+        return splits != NULL ? (double)splits[(size_t)rank * nranks + rank] : 0;
+    }
+    switch (s->pattern) {
+    case ZIPCCL_PATTERN_BROADCAST:
+        return (rank == s->root) == (s->kind == ZIPCCL_STEP_ENCODE) ? (double)s->n : 0;
+    case ZIPCCL_PATTERN_ALL_GATHER:
+        return s->kind == ZIPCCL_STEP_ENCODE ? (double)s->n : (double)s->n * (nranks - 1);
+    case ZIPCCL_PATTERN_ALL_TO_ALL: return (double)s->n * (nranks - 1);
+    default: break;
+    }
+    for (uint32_t peer = 0; splits != NULL && peer < nranks; peer++) {
+        size_t from = s->kind == ZIPCCL_STEP_ENCODE ? rank : peer;
+        size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
+
+        if (peer != rank)
+            n += zipccl_chunk_n(splits[from * nranks + to], p->plan->chunk_n, s->chunk);
+    }
+    return (double)n;
+}
+
+/* Small pair chunks, which are copied, are charged at the codec's rate too. */
+static double price_local(struct pricing *p, const struct zipccl_step *s)
+{
+    double size = (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype), most = 0;
+    double rate = s->kind == ZIPCCL_STEP_ENCODE   ? p->params->encode_Bps
+                  : s->kind == ZIPCCL_STEP_DECODE ? p->params->decode_Bps
+                                                  : p->params->copy_Bps;
+
+    for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
+        double seconds = local_n(p, s, rank) * size / rate;
+
+        if (s->kind != ZIPCCL_STEP_COPY)
+            p->codec_of[rank] += seconds;
+        most = larger(most, seconds);
+    }
+    if (most > 0 && s->kind != ZIPCCL_STEP_COPY)
+        most += p->params->codec_launch_s;
+    return most;
+}
+
+/* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
+static bool alike(const struct zipccl_step *a, const struct zipccl_step *b)
+{
+    return a->kind == b->kind && a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
+           a->lowering == b->lowering && a->channels == b->channels && a->root == b->root &&
+           (a->raw_of == ZIPCCL_STEP_NONE) == (b->raw_of == ZIPCCL_STEP_NONE) &&
+           a->pattern != ZIPCCL_PATTERN_PAIRS;
+}
+
+static zipccl_status recall_wire(struct pricing *p, uint32_t step, struct memo *memo)
+{
+    for (uint32_t i = 0; i < p->nmemos; i++)
+        if (alike(&p->plan->steps[p->memos[i].step], &p->plan->steps[step])) {
+            *memo = p->memos[i];
+            return ZIPCCL_OK;
+        }
+    ZIPCCL_TRY(price_wire(p, step, memo));
+    memo->step = step;
+    if (p->nmemos < MEMO_SIZE)
+        p->memos[p->nmemos++] = *memo;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_cost *cost,
+                                uint64_t *nbytes, double *seconds)
+{
+    const struct zipccl_step *s = &p->plan->steps[step];
+    struct memo memo;
+
+    *seconds = 0;
+    switch (s->kind) {
+    case ZIPCCL_STEP_ENCODE:
+    case ZIPCCL_STEP_DECODE:
+    case ZIPCCL_STEP_COPY: *seconds = price_local(p, s); return ZIPCCL_OK;
+    case ZIPCCL_STEP_RESOLVE: return ZIPCCL_OK;
+    default: break;
+    }
+    ZIPCCL_TRY(recall_wire(p, step, &memo));
+    *seconds = memo.seconds;
+    cost->wire_s += memo.wire_s;
+    cost->alpha_s += memo.alpha_s;
+    *nbytes += memo.nbytes;
+    if (s->kind == ZIPCCL_STEP_SIZES && memo.nbytes > 0) {
+        *seconds += p->params->fence_s;
+        cost->fence_s += p->params->fence_s;
+    }
+    return ZIPCCL_OK;
+}
+
+/* Payload bytes of the uncompressed call, over all ranks. */
+static double raw_total(const struct pricing *p)
+{
+    double nranks = p->plan->nranks, count = (double)p->plan->count, n = 0;
+
+    switch (p->plan->op) {
+    case ZIPCCL_ALL_REDUCE: n = 2 * (nranks - 1) * count; break;
+    case ZIPCCL_BROADCAST: n = (nranks - 1) * count; break;
+    case ZIPCCL_ALLTOALLV:
+    case ZIPCCL_SENDRECV:
+        for (size_t i = 0; p->sizes != NULL && p->sizes->splits != NULL &&
+                           i < (size_t)p->plan->nranks * p->plan->nranks;
+             i++)
+            if (i % (p->plan->nranks + 1u) != 0)
+                n += (double)p->sizes->splits[i];
+        break;
+    default: n = nranks * (nranks - 1) * count;
+    }
+    return n * (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype);
+}
+
+static zipccl_status price_plan(struct pricing *p, struct zipccl_cost *cost)
+{
+    double lane_end[2] = {0, 0};
+    uint64_t nbytes = 0;
+
+    for (uint32_t i = 0; i < p->plan->nsteps; i++) {
+        const struct zipccl_step *s = &p->plan->steps[i];
+        double start = lane_end[s->lane & 1], seconds;
+
+        ZIPCCL_TRY(price_step(p, i, cost, &nbytes, &seconds));
+        for (uint32_t d = 0; d < s->ndeps; d++)
+            start = larger(start, s->deps[d] < i ? p->end[s->deps[d]] : 0);
+        p->end[i] = lane_end[s->lane & 1] = start + seconds;
+    }
+    cost->total_s = larger(lane_end[0], lane_end[1]);
+    for (uint32_t r = 0; r < p->plan->nranks; r++)
+        cost->codec_s = larger(cost->codec_s, p->codec_of[r]);
+    cost->wire_bytes = (nbytes + p->plan->nranks / 2) / p->plan->nranks;
+    cost->raw_bytes = (uint64_t)(raw_total(p) / p->plan->nranks + 0.5);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
+                               const struct zipccl_placement *placement,
+                               const struct zipccl_cost_params *params,
+                               const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out)
+{
+    struct pricing p = {
+        .plan = plan, .topology = placement->topology, .params = params, .sizes = sizes};
+    struct zipccl_cost cost = {0};
+    zipccl_status status;
+
+    if (!params_valid(params) || p.topology->nranks != plan->nranks)
+        return ZIPCCL_ERR_ARG;
+    status = prepare(&p);
+    if (status == ZIPCCL_OK && !place_ranks(&p, placement))
+        status = ZIPCCL_ERR_ARG;
+    if (status == ZIPCCL_OK)
+        status = price_plan(&p, &cost);
+    release(&p);
+    if (status == ZIPCCL_OK)
+        *out = cost;
+    return status;
+}

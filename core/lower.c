@@ -1,0 +1,278 @@
+/*
+ * lower.c - wire steps as flows between ranks
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/lower.h"
+
+#include "core/codec.h"
+
+#include <stdlib.h>
+
+/* One lowering in progress. */
+struct lowering {
+    const struct zipccl_plan *plan;
+    const struct zipccl_step *step;
+    const struct zipccl_topology *topology;
+    const struct zipccl_wire_sizes *sizes;
+    zipccl_flow_fn *flow;
+    void *context;
+    uint64_t total; /* bytes emitted so far */
+};
+
+static const struct zipccl_wire_sizes no_sizes;
+
+static void emit(struct lowering *l, uint32_t src, uint32_t dst, uint64_t nbytes)
+{
+    if (src == dst || nbytes == 0)
+        return;
+    l->total += nbytes;
+    l->flow(l->context, src, dst, nbytes);
+}
+
+/* Elements of the message from 'src' to 'dst' (UINT32_MAX: to all). */
+static size_t message_n(const struct lowering *l, uint32_t src, uint32_t dst)
+{
+    if (l->step->pattern != ZIPCCL_PATTERN_PAIRS)
+        return l->step->n;
+    return zipccl_chunk_n(l->sizes->splits[(size_t)src * l->plan->nranks + dst], l->plan->chunk_n,
+                          l->step->chunk);
+}
+
+/* Whether the message has a header: small pair chunks of compressed plans have none. */
+static bool is_coded(const struct lowering *l, size_t n)
+{
+    return n > 0 && (l->step->pattern != ZIPCCL_PATTERN_PAIRS || n >= l->plan->raw_below_n);
+}
+
+static bool overflows(const struct lowering *l, uint32_t src, uint32_t dst)
+{
+    size_t n = message_n(l, src, dst);
+
+    return l->sizes->overflows != NULL && is_coded(l, n) &&
+           l->sizes->overflows(l->sizes->context, src, dst, n,
+                               zipccl_plan_fixed_bytes(l->plan, n)) != 0;
+}
+
+static uint64_t message_bytes(const struct lowering *l, uint32_t src, uint32_t dst)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
+    size_t n = message_n(l, src, dst), size = zipccl_dtype_size(dtype);
+
+    if (l->step->kind == ZIPCCL_STEP_SIZES)
+        return is_coded(l, n) ? sizeof(uint32_t) : 0;
+    if (l->step->form == ZIPCCL_FORM_RAW || !is_coded(l, n))
+        return (uint64_t)n * size;
+    if (l->step->form == ZIPCCL_FORM_FIXED)
+        return zipccl_plan_fixed_bytes(l->plan, n);
+    return l->sizes->bytes != NULL ? l->sizes->bytes(l->sizes->context, src, dst, n)
+                                   : zipccl_bound(dtype, n);
+}
+
+/* Bytes of every message of an all-gather: EXACT ones are all as long as the longest. */
+static uint64_t gather_bytes(const struct lowering *l)
+{
+    uint64_t longest = message_bytes(l, 0, UINT32_MAX);
+
+    if (l->step->form == ZIPCCL_FORM_EXACT && l->step->kind == ZIPCCL_STEP_EXCHANGE)
+        for (uint32_t src = 1; src < l->plan->nranks; src++) {
+            uint64_t nbytes = message_bytes(l, src, UINT32_MAX);
+
+            longest = nbytes > longest ? nbytes : longest;
+        }
+    return longest;
+}
+
+/* A group that saw an overflow resends together; pairs decide each for itself. */
+static bool group_resends(const struct lowering *l)
+{
+    uint32_t nranks = l->plan->nranks;
+
+    switch (l->step->pattern) {
+    case ZIPCCL_PATTERN_BROADCAST: return overflows(l, l->step->root, UINT32_MAX);
+    case ZIPCCL_PATTERN_ALL_GATHER:
+        for (uint32_t src = 0; src < nranks; src++)
+            if (overflows(l, src, UINT32_MAX))
+                return true;
+        return false;
+    case ZIPCCL_PATTERN_ALL_TO_ALL:
+        for (uint32_t src = 0; src < nranks; src++)
+            for (uint32_t dst = 0; dst < nranks; dst++)
+                if (src != dst && overflows(l, src, dst))
+                    return true;
+        return false;
+    default: return true;
+    }
+}
+
+static void lower_direct(struct lowering *l)
+{
+    uint32_t nranks = l->plan->nranks;
+    bool resend = l->step->raw_of != ZIPCCL_STEP_NONE;
+    bool per_pair = l->step->pattern == ZIPCCL_PATTERN_PAIRS;
+    bool per_message = per_pair || l->step->pattern == ZIPCCL_PATTERN_ALL_TO_ALL;
+    uint64_t nbytes = 0;
+
+    if (l->step->pattern == ZIPCCL_PATTERN_ALL_GATHER)
+        nbytes = gather_bytes(l);
+    if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST)
+        nbytes = message_bytes(l, l->step->root, UINT32_MAX);
+    for (uint32_t src = 0; src < nranks; src++) {
+        if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST && src != l->step->root)
+            continue;
+        for (uint32_t dst = 0; dst < nranks; dst++) {
+            if (src == dst || (resend && per_pair && !overflows(l, src, dst)))
+                continue;
+            emit(l, src, dst, per_message ? message_bytes(l, src, dst) : nbytes);
+        }
+    }
+}
+
+/* What the rings of one step carry. */
+struct ring_load {
+    uint64_t unit_bytes;
+    size_t block_n;    /* units of a block; with extra_blocks: of the later ones */
+    uint32_t nblocks;  /* broadcast: 1 */
+    uint32_t longer;   /* the first blocks have one unit more: all_reduce */
+    bool gather, back; /* the edges of an all-gather, of a reduce-scatter */
+    bool broadcast;
+};
+
+static uint64_t block_part(const struct ring_load *load, uint32_t channels, uint32_t channel,
+                           uint32_t block)
+{
+    return zipccl_ring_part(load->block_n + (block < load->longer ? 1 : 0), channels, channel);
+}
+
+/* Bytes on the edge src -> dst of one ring. */
+static uint64_t edge_bytes(const struct lowering *l, const struct ring_load *load, uint32_t channel,
+                           uint32_t src, uint32_t dst)
+{
+    uint32_t channels = l->step->channels;
+    uint64_t all = 0, units = 0;
+
+    if (load->broadcast)
+        return dst == l->step->root
+                   ? 0
+                   : load->unit_bytes * zipccl_ring_part(load->block_n, channels, channel);
+    all = load->longer * block_part(load, channels, channel, 0) +
+          (load->nblocks - load->longer) * block_part(load, channels, channel, load->nblocks);
+    if (load->gather)
+        units += all - block_part(load, channels, channel, dst);
+    if (load->back)
+        units += all - block_part(load, channels, channel, src);
+    return units * load->unit_bytes;
+}
+
+static zipccl_status lower_rings(struct lowering *l, const struct ring_load *load)
+{
+    uint32_t channels = l->step->channels;
+    uint32_t *next = malloc(channels * sizeof *next);
+
+    if (next == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    for (uint32_t src = 0; src < l->plan->nranks; src++) {
+        for (uint32_t c = 0; c < channels; c++)
+            next[c] = zipccl_ring_next(l->topology, c, src);
+        /* Rings that share an edge make one flow; it is emitted at the first of them. */
+        for (uint32_t c = 0; c < channels; c++) {
+            uint64_t nbytes = 0;
+            bool first = true;
+
+            for (uint32_t k = 0; k < channels; k++)
+                if (next[k] == next[c]) {
+                    first = first && k >= c;
+                    nbytes += edge_bytes(l, load, k, src, next[k]);
+                }
+            if (first)
+                emit(l, src, next[c], nbytes);
+        }
+    }
+    free(next);
+    return ZIPCCL_OK;
+}
+
+/* EXCHANGE: blocks of bytes. */
+static struct ring_load exchange_load(const struct lowering *l)
+{
+    bool broadcast = l->step->pattern == ZIPCCL_PATTERN_BROADCAST;
+
+    return (struct ring_load){.unit_bytes = 1,
+                              .block_n = broadcast ? message_bytes(l, l->step->root, UINT32_MAX)
+                                                   : gather_bytes(l),
+                              .nblocks = broadcast ? 1 : l->plan->nranks,
+                              .gather = !broadcast,
+                              .broadcast = broadcast};
+}
+
+/* NATIVE: blocks of elements. */
+static struct ring_load native_load(const struct lowering *l)
+{
+    uint32_t nranks = l->plan->nranks, op = l->plan->op;
+    bool whole = op == ZIPCCL_ALL_REDUCE;
+
+    return (struct ring_load){.unit_bytes = zipccl_dtype_size((enum zipccl_dtype)l->plan->dtype),
+                              .block_n = whole ? l->plan->count / nranks : l->plan->count,
+                              .nblocks = nranks,
+                              .longer = whole ? (uint32_t)(l->plan->count % nranks) : 0,
+                              .gather = op == ZIPCCL_ALL_GATHER || op == ZIPCCL_ALL_REDUCE,
+                              .back = op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE,
+                              .broadcast = op == ZIPCCL_BROADCAST};
+}
+
+static zipccl_status check(const struct lowering *l)
+{
+    const struct zipccl_step *s = l->step;
+    size_t nranks = l->plan->nranks;
+
+    if (s->kind != ZIPCCL_STEP_EXCHANGE && s->kind != ZIPCCL_STEP_SIZES &&
+        s->kind != ZIPCCL_STEP_NATIVE)
+        return ZIPCCL_ERR_ARG;
+    if (l->topology->nranks != nranks || s->channels == 0 || s->root >= nranks)
+        return ZIPCCL_ERR_ARG;
+    if (s->group != ZIPCCL_GROUP_WORLD)
+        return ZIPCCL_ERR_UNSUPPORTED;
+    if (s->lowering == ZIPCCL_LOWER_RING && s->kind == ZIPCCL_STEP_EXCHANGE &&
+        s->pattern != ZIPCCL_PATTERN_ALL_GATHER && s->pattern != ZIPCCL_PATTERN_BROADCAST)
+        return ZIPCCL_ERR_ARG;
+    if (s->pattern != ZIPCCL_PATTERN_PAIRS)
+        return ZIPCCL_OK;
+    if (l->sizes->splits == NULL)
+        return ZIPCCL_ERR_ARG;
+    for (size_t i = 0; i < nranks * nranks; i++)
+        if (l->sizes->splits[i] > l->plan->count)
+            return ZIPCCL_ERR_ARG;
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
+                           const struct zipccl_topology *topology,
+                           const struct zipccl_wire_sizes *sizes, zipccl_flow_fn *flow,
+                           void *context, uint32_t *nrounds)
+{
+    struct lowering l = {.plan = plan,
+                         .topology = topology,
+                         .sizes = sizes != NULL ? sizes : &no_sizes,
+                         .flow = flow,
+                         .context = context};
+    struct ring_load load;
+    uint32_t rounds = 1;
+
+    if (step >= plan->nsteps || flow == NULL || nrounds == NULL)
+        return ZIPCCL_ERR_ARG;
+    l.step = &plan->steps[step];
+    ZIPCCL_TRY(check(&l));
+    if (l.step->raw_of == ZIPCCL_STEP_NONE || group_resends(&l)) {
+        if (l.step->lowering == ZIPCCL_LOWER_RING) {
+            load = l.step->kind == ZIPCCL_STEP_NATIVE ? native_load(&l) : exchange_load(&l);
+            ZIPCCL_TRY(lower_rings(&l, &load));
+            rounds = plan->nranks - 1;
+            if (load.gather && load.back)
+                rounds *= 2;
+        } else {
+            lower_direct(&l);
+        }
+    }
+    *nrounds = l.total > 0 ? rounds : 0;
+    return ZIPCCL_OK;
+}
