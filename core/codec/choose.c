@@ -172,8 +172,8 @@ static void search(struct choice *c, struct zipccl_entry *entry)
     }
 }
 
-void zipccl_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
-                   struct zipccl_scratch *scratch, struct zipccl_entry *entry)
+void zipccl_superblock_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
+                              struct zipccl_scratch *scratch, struct zipccl_entry *entry)
 {
     struct choice c = {.row = row,
                        .src = src,
