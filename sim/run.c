@@ -10,22 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t result_bytes(const struct zipccl_run_base *base)
+{
+    return sizeof(struct zipccl_result_step) + 2 * (size_t)base->program->nrows * sizeof(double);
+}
+
 zipccl_status zipccl_run_init(struct zipccl_run *run, const struct zipccl_run_base *base, int mode)
 {
     memset(run, 0, sizeof(*run));
     run->base = base;
     run->mode = mode;
     zipccl_scenario_init(&run->scenario);
-    run->row_time = calloc(2 * ((size_t)base->program->nrows + 1), sizeof(double));
-    if (run->row_time == NULL)
+    run->step = calloc(1, result_bytes(base));
+    if (run->step == NULL)
         return ZIPCCL_ERR_NOMEM;
+    run->row_time = (double *)(void *)(run->step + 1);
     run->row_exposed = run->row_time + base->program->nrows;
     return ZIPCCL_OK;
 }
 
 void zipccl_run_release(struct zipccl_run *run)
 {
-    free(run->row_time);
+    free(run->step);
+    run->step = NULL;
     run->row_time = run->row_exposed = NULL;
 }
 
@@ -55,7 +62,7 @@ static zipccl_status run_work(void *context, void *result, struct zipccl_error *
 {
     const struct zipccl_run *run = context;
     struct zipccl_result_step *step = result;
-    double *rows = (double *)(void *)((char *)result + sizeof(*step));
+    double *rows = (double *)(void *)(step + 1);
     struct zipccl_pricing *own = NULL;
     zipccl_status status = ZIPCCL_OK;
 
@@ -68,32 +75,19 @@ static zipccl_status run_work(void *context, void *result, struct zipccl_error *
     return status;
 }
 
-zipccl_status zipccl_runs_execute(struct zipccl_run *runs, uint32_t nruns, uint32_t nprocs,
-                                  void (*finished)(void *context, uint32_t ndone), void *context,
-                                  struct zipccl_error *error)
+struct zipccl_child_task zipccl_run_task(struct zipccl_run *run)
 {
-    size_t nrows = nruns > 0 ? runs[0].base->program->nrows : 0;
-    size_t nbytes = sizeof(struct zipccl_result_step) + 2 * nrows * sizeof(double);
-    struct zipccl_child_task *tasks = calloc((size_t)nruns + 1, sizeof(*tasks));
-    char *results = calloc((size_t)nruns + 1, nbytes);
-    zipccl_status status = ZIPCCL_OK;
+    return (struct zipccl_child_task){run_work, run, run->step, result_bytes(run->base)};
+}
 
-    if (tasks == NULL || results == NULL) {
-        free(tasks);
-        free(results);
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-    }
-    for (uint32_t i = 0; i < nruns; i++)
-        tasks[i] = (struct zipccl_child_task){run_work, &runs[i], results + i * nbytes, nbytes};
-    status = zipccl_child_run(tasks, nruns, nprocs, finished, context, error);
-    for (uint32_t i = 0; i < nruns && status == ZIPCCL_OK; i++) {
-        memcpy(&runs[i].step, results + i * nbytes, sizeof(runs[i].step));
-        memcpy(runs[i].row_time, results + i * nbytes + sizeof(runs[i].step),
-               2 * nrows * sizeof(double));
-    }
-    free(tasks);
-    free(results);
-    return status;
+zipccl_status zipccl_run_execute(struct zipccl_run *runs, uint32_t nruns, uint32_t nprocs,
+                                 struct zipccl_error *error)
+{
+    struct zipccl_child_task tasks[4];
+
+    for (uint32_t i = 0; i < nruns && i < 4; i++)
+        tasks[i] = zipccl_run_task(&runs[i]);
+    return zipccl_child_run(tasks, nruns < 4 ? nruns : 4, nprocs, NULL, NULL, error);
 }
 
 zipccl_status zipccl_run_t0(const struct zipccl_run_base *base,
@@ -106,11 +100,12 @@ zipccl_status zipccl_run_t0(const struct zipccl_run_base *base,
     zipccl_status status;
 
     bare.flows = false;
-    status = zipccl_pricing_create(base->program, base->cluster, &bare, base->samples, &pricing,
-                                   error);
+    status =
+        zipccl_pricing_create(base->program, base->cluster, &bare, base->samples, &pricing, error);
     if (status == ZIPCCL_OK && zipccl_times_create(base->program, &times) != ZIPCCL_OK)
         status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-    for (int mode = 0; mode < ZIPCCL_NUM_STEPS && status == ZIPCCL_OK; mode++) {
+    for (int mode = 0; mode < (bare.raw_only ? 1 : ZIPCCL_NUM_STEPS) && status == ZIPCCL_OK;
+         mode++) {
         status = zipccl_step_t0_run(base->program, pricing, mode, times);
         if (status == ZIPCCL_OK)
             step_s[mode] = times->step_s;
