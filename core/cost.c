@@ -155,11 +155,10 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
     return ZIPCCL_OK;
 }
 
-/* Elements that 'rank' encodes, decodes or copies in 's'. */
-static double local_n(const struct pricing *p, const struct zipccl_step *s, uint32_t rank)
+double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                           const size_t *splits, uint32_t rank)
 {
-    uint32_t nranks = p->plan->nranks;
-    const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
+    uint32_t nranks = plan->nranks;
     size_t n = 0;
 
     if (s->kind == ZIPCCL_STEP_COPY) {
@@ -182,7 +181,7 @@ static double local_n(const struct pricing *p, const struct zipccl_step *s, uint
         size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
 
         if (peer != rank)
-            n += zipccl_chunk_n(splits[from * nranks + to], p->plan->chunk_n, s->chunk);
+            n += zipccl_chunk_n(splits[from * nranks + to], plan->chunk_n, s->chunk);
     }
     return (double)n;
 }
@@ -194,9 +193,10 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
     double rate = s->kind == ZIPCCL_STEP_ENCODE   ? p->params->encode_Bps
                   : s->kind == ZIPCCL_STEP_DECODE ? p->params->decode_Bps
                                                   : p->params->copy_Bps;
+    const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
 
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
-        double seconds = local_n(p, s, rank) * size / rate;
+        double seconds = zipccl_cost_local_n(p->plan, s, splits, rank) * size / rate;
 
         if (s->kind != ZIPCCL_STEP_COPY)
             p->codec_of[rank] += seconds;

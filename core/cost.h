@@ -70,4 +70,12 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_cost_params *params,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
 
+/*
+ * Elements that 'rank' encodes, decodes or copies in 'step' of 'plan', an ENCODE, DECODE or COPY.
+ *
+ * splits  [nranks * nranks] as in struct zipccl_wire_sizes; NULL: pairs move nothing
+ */
+double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
+                           const size_t *splits, uint32_t rank);
+
 #endif

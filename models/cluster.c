@@ -1,0 +1,308 @@
+/*
+ * cluster.c - a cluster's values: parsed, overridden, checked against one another
+ *
+ * cluster_yaml.c reads the texts; here they become numbers in base units.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "models/cluster.h"
+
+#include "models/cluster_keys.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { TEXT, U32, REAL };
+
+static const struct key {
+    enum kind kind;
+    enum zipccl_unit unit;
+    double min, max;
+    size_t offset;
+    const char *unit_name;
+} keys[NUM_KEYS] = {
+#define AT(field) offsetof(struct zipccl_cluster, field)
+    [KEY_NODES] = {U32, ZIPCCL_UNIT_COUNT, 1, 65536, AT(nodes), ""},
+    [KEY_GPUS_PER_NODE] = {U32, ZIPCCL_UNIT_COUNT, 1, 256, AT(gpus_per_node), ""},
+    [KEY_GPU_NAME] = {TEXT, ZIPCCL_UNIT_NONE, 0, 0, AT(gpu_name), ""},
+    [KEY_GPU_SMS] = {U32, ZIPCCL_UNIT_COUNT, 1, 65536, AT(gpu_sms), ""},
+    [KEY_GPU_HBM_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e8, 1e15, AT(gpu_hbm_Bps), "B/s"},
+    [KEY_GPU_MEMORY] = {REAL, ZIPCCL_UNIT_BYTES, 1e6, 1e15, AT(gpu_memory_bytes), "bytes"},
+    [KEY_GPU_FLOPS] = {REAL, ZIPCCL_UNIT_FLOPS, 1e9, 1e18, AT(gpu_flops), "flop/s"},
+    [KEY_NVLINK_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(nvlink_Bps), "B/s"},
+    [KEY_NVLINK_ALPHA] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(nvlink_alpha_s), "s"},
+    [KEY_NIC_PER_NODE] = {U32, ZIPCCL_UNIT_COUNT, 1, 256, AT(nics_per_node), ""},
+    [KEY_NIC_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(nic_Bps), "B/s"},
+    [KEY_NIC_ALPHA] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(nic_alpha_s), "s"},
+    [KEY_FABRIC_OVERSUBSCRIPTION] = {REAL, ZIPCCL_UNIT_NONE, 1, 1000, AT(fabric_oversubscription),
+                                     ""},
+    [KEY_NCCL_CHANNELS] = {U32, ZIPCCL_UNIT_COUNT, 1, 64, AT(channels), ""},
+    [KEY_CODEC_ENCODE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(encode_Bps), "B/s"},
+    [KEY_CODEC_DECODE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(decode_Bps), "B/s"},
+    [KEY_CODEC_SMS] = {U32, ZIPCCL_UNIT_COUNT, 1, 65536, AT(codec_sms), ""},
+    [KEY_CODEC_LAUNCH] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(codec_launch_s), "s"},
+    [KEY_CODEC_FENCE] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(fence_s), "s"},
+    [KEY_COMPUTE_HBM_SHARE] = {REAL, ZIPCCL_UNIT_NONE, 0, 1, AT(compute_hbm_share), ""},
+#undef AT
+};
+
+struct zipccl_cluster_file {
+    char *path;
+    char *name_override, *description_override; /* --set; NULL: from the file */
+    struct zipccl_cluster_yaml *yaml;
+    struct zipccl_cluster_setting settings[NUM_KEYS];
+    char *overrides[NUM_KEYS]; /* owned texts of --set */
+};
+
+static char *copy_text(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = malloc(n);
+
+    if (copy != NULL)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+static zipccl_status parse_value(enum zipccl_cluster_key_id id, const char *text, double *out,
+                                 struct zipccl_error *error)
+{
+    const struct key *key = &keys[id];
+
+    if (key->kind == TEXT) {
+        if (text[0] == 0 || strlen(text) >= 64)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                               "found \"%.70s\", expected a name of 1 to 63 characters", text);
+        *out = NAN;
+        return ZIPCCL_OK;
+    }
+    return zipccl_parse_quantity(text, key->unit, key->min, key->max, out, error);
+}
+
+/* NAME without a slash or a suffix is a bundled cluster; anything else is a path. */
+static char *resolve(const char *name_or_path, const char *search_dir)
+{
+    size_t n = strlen(name_or_path);
+    bool is_path = strchr(name_or_path, '/') != NULL ||
+                   (n > 5 && strcmp(name_or_path + n - 5, ".yaml") == 0) ||
+                   (n > 4 && strcmp(name_or_path + n - 4, ".yml") == 0);
+    char *path;
+
+    if (is_path || search_dir == NULL)
+        return copy_text(name_or_path);
+    n += strlen(search_dir) + sizeof("/.yaml");
+    path = malloc(n);
+    if (path != NULL)
+        snprintf(path, n, "%s/%s.yaml", search_dir, name_or_path);
+    return path;
+}
+
+static zipccl_status parse_all(struct zipccl_cluster_file *file, struct zipccl_error *error)
+{
+    for (int i = 0; i < NUM_KEYS; i++) {
+        struct zipccl_cluster_setting *s = &file->settings[i];
+        struct zipccl_error why;
+
+        s->key = zipccl_cluster_key_names[i];
+        s->text = file->yaml->values[i].value;
+        s->source = file->yaml->values[i].source;
+        s->unit = keys[i].unit_name;
+        if (parse_value((enum zipccl_cluster_key_id)i, s->text, &s->value, &why) != ZIPCCL_OK)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: line %u: key \"%s\": %.250s",
+                               file->path, zipccl_cluster_key_line(file->path, s->key), s->key,
+                               why.text);
+    }
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_cluster_open(const char *name_or_path, const char *search_dir,
+                                  struct zipccl_cluster_file **out, struct zipccl_error *error)
+{
+    struct zipccl_cluster_file *file;
+    struct zipccl_cluster cluster;
+    zipccl_status status;
+
+    if (name_or_path == NULL || out == NULL || name_or_path[0] == 0)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_cluster_open: no name");
+    file = calloc(1, sizeof(*file));
+    if (file == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    file->path = resolve(name_or_path, search_dir);
+    if (file->path == NULL) {
+        zipccl_cluster_close(file);
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    }
+    status = zipccl_cluster_yaml_load(file->path, &file->yaml, error);
+    if (status == ZIPCCL_OK)
+        status = parse_all(file, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_cluster_get(file, &cluster, error);
+    if (status != ZIPCCL_OK) {
+        zipccl_cluster_close(file);
+        return status;
+    }
+    *out = file;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status set_text(char **slot, const char *value, size_t limit,
+                              struct zipccl_error *error)
+{
+    char *copy;
+
+    if (value[0] == 0 || strlen(value) >= limit)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "found \"%.70s\", expected a text of 1 to %zu characters", value,
+                           limit - 1);
+    copy = copy_text(value);
+    if (copy == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    free(*slot);
+    *slot = copy;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status set_key(struct zipccl_cluster_file *file, int id, const char *text,
+                             struct zipccl_error *error)
+{
+    struct zipccl_cluster_setting *s = &file->settings[id];
+    struct zipccl_error why;
+    double value;
+
+    if (parse_value((enum zipccl_cluster_key_id)id, text, &value, &why) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--set %s: %.300s", s->key, why.text);
+    ZIPCCL_TRY(set_text(&file->overrides[id], text, 128, error));
+    s->value = value;
+    s->text = file->overrides[id];
+    s->source = "--set";
+    s->overridden = 1;
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *assignment,
+                                 struct zipccl_error *error)
+{
+    const char *equals;
+    char key[64];
+
+    if (file == NULL || assignment == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_cluster_set: no file");
+    equals = strchr(assignment, '=');
+    if (equals == NULL || equals == assignment || (size_t)(equals - assignment) >= sizeof(key))
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "--set: found \"%.80s\", expected key=value, for example "
+                           "nic.rate=800Gbps",
+                           assignment);
+    memcpy(key, assignment, (size_t)(equals - assignment));
+    key[equals - assignment] = 0;
+    if (strcmp(key, "name") == 0)
+        return set_text(&file->name_override, equals + 1, 64, error);
+    if (strcmp(key, "description") == 0)
+        return set_text(&file->description_override, equals + 1, 256, error);
+    for (int i = 0; i < NUM_KEYS; i++)
+        if (strcmp(key, zipccl_cluster_key_names[i]) == 0)
+            return set_key(file, i, equals + 1, error);
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--set: unknown key \"%s\"; did you mean \"%s\"?",
+                       key, zipccl_cluster_near_key(key));
+}
+
+/* Values that are fine alone but not together. */
+static zipccl_status check(const struct zipccl_cluster_file *file, const struct zipccl_cluster *c,
+                           struct zipccl_error *error)
+{
+    if (c->gpus_per_node % c->nics_per_node != 0)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s: nic.per_node is %u and gpus_per_node is %u; expected a divisor, "
+                           "so that every NIC serves equally many GPUs",
+                           file->path, c->nics_per_node, c->gpus_per_node);
+    if (c->codec_sms > c->gpu_sms)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: codec.sms is %u, more than gpu.sms %u",
+                           file->path, c->codec_sms, c->gpu_sms);
+    if ((uint64_t)c->nodes * c->gpus_per_node > 1u << 20)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s: %u nodes of %u GPUs; expected at most 1048576 GPUs in all",
+                           file->path, c->nodes, c->gpus_per_node);
+    /* A codec reads a tensor and writes less than one, so it moves at most twice its raw rate. */
+    if (2 * c->encode_Bps > c->gpu_hbm_Bps || 2 * c->decode_Bps > c->gpu_hbm_Bps)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s: the codec's rate (encode %.6g, decode %.6g B/s) is more than half "
+                           "of gpu.hbm_rate, %.6g B/s: it reads and writes",
+                           file->path, c->encode_Bps, c->decode_Bps, c->gpu_hbm_Bps);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct zipccl_cluster *out,
+                                 struct zipccl_error *error)
+{
+    struct zipccl_cluster c;
+
+    if (file == NULL || out == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_cluster_get: no file");
+    memset(&c, 0, sizeof(c));
+    snprintf(c.name, sizeof(c.name), "%s",
+             file->name_override ? file->name_override : file->yaml->name);
+    snprintf(c.description, sizeof(c.description), "%s",
+             file->description_override ? file->description_override : file->yaml->description);
+    for (int i = 0; i < NUM_KEYS; i++) {
+        const struct zipccl_cluster_setting *s = &file->settings[i];
+        char *at = (char *)&c + keys[i].offset;
+        uint32_t u;
+
+        switch (keys[i].kind) {
+        case TEXT: snprintf(at, 64, "%s", s->text); break;
+        case U32:
+            u = (uint32_t)s->value;
+            memcpy(at, &u, sizeof(u));
+            break;
+        case REAL: memcpy(at, &s->value, sizeof(s->value)); break;
+        }
+    }
+    ZIPCCL_TRY(check(file, &c, error));
+    *out = c;
+    return ZIPCCL_OK;
+}
+
+const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,
+                                                             size_t *n)
+{
+    *n = NUM_KEYS;
+    return file->settings;
+}
+
+void zipccl_cluster_close(struct zipccl_cluster_file *file)
+{
+    if (file == NULL)
+        return;
+    zipccl_cluster_yaml_free(file->yaml);
+    for (int i = 0; i < NUM_KEYS; i++)
+        free(file->overrides[i]);
+    free(file->name_override);
+    free(file->description_override);
+    free(file->path);
+    free(file);
+}
+
+void zipccl_cluster_cost_params(const struct zipccl_cluster *cluster,
+                                struct zipccl_cost_params *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->gpus_per_node = cluster->gpus_per_node;
+    out->nics_per_node = cluster->nics_per_node;
+    out->nvlink_Bps = cluster->nvlink_Bps;
+    out->nvlink_alpha_s = cluster->nvlink_alpha_s;
+    out->nic_Bps = cluster->nic_Bps;
+    out->nic_alpha_s = cluster->nic_alpha_s;
+    /* At 1:1 the fabric carries what the NICs can give and is no limit of its own. */
+    if (cluster->fabric_oversubscription > 1)
+        out->fabric_Bps =
+            cluster->nics_per_node * cluster->nic_Bps / cluster->fabric_oversubscription;
+    out->encode_Bps = cluster->encode_Bps;
+    out->decode_Bps = cluster->decode_Bps;
+    out->codec_launch_s = cluster->codec_launch_s;
+    out->fence_s = cluster->fence_s;
+    out->copy_Bps = cluster->gpu_hbm_Bps / 2; /* a copy reads and writes */
+    out->channels = cluster->channels;
+    out->codec_sm_share = (double)cluster->codec_sms / cluster->gpu_sms;
+}

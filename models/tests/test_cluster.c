@@ -1,0 +1,220 @@
+/*
+ * test_cluster.c - cluster files: the bundled ones load, broken ones are refused with the reason
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "models/cluster.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DIR_ "models/clusters"
+
+static char *slurp(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char *text = calloc(1, 1 << 16);
+    size_t n;
+
+    cr_assert(f != NULL && text != NULL);
+    n = fread(text, 1, (1 << 16) - 1, f);
+    cr_assert(n > 0);
+    fclose(f);
+    return text;
+}
+
+/* Open the A100 file with 'from' replaced by 'to'; the status, and the text of the error. */
+static zipccl_status open_edited(const char *from, const char *to, struct zipccl_error *error)
+{
+    char path[] = "/tmp/zipccl-cluster-XXXXXX";
+    char *text = slurp(DIR_ "/a100-8x8-200g.yaml"), *at = strstr(text, from);
+    struct zipccl_cluster_file *file = NULL;
+    zipccl_status status;
+    int fd = mkstemp(path);
+    FILE *f = fdopen(fd, "w");
+
+    cr_assert(at != NULL, "\"%s\" is not in the file", from);
+    fprintf(f, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    fclose(f);
+    status = zipccl_cluster_open(path, NULL, &file, error);
+    if (status != ZIPCCL_OK)
+        cr_assert(strstr(error->text, path) != NULL, "no file name: %s", error->text);
+    zipccl_cluster_close(file);
+    unlink(path);
+    free(text);
+    return status;
+}
+
+Test(cluster, bundled_ones_load_with_sources)
+{
+    static const char *const names[] = {"h100-8x8-400g", "a100-8x8-200g", "laptop"};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct zipccl_error error = {""};
+        struct zipccl_cluster_file *file = NULL;
+        struct zipccl_cluster c;
+        const struct zipccl_cluster_setting *s;
+        size_t n;
+
+        cr_assert_eq(zipccl_cluster_open(names[i], DIR_, &file, &error), ZIPCCL_OK, "%s",
+                     error.text);
+        cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_OK);
+        cr_assert_str_eq(c.name, names[i]);
+        s = zipccl_cluster_settings(file, &n);
+        cr_assert_eq(n, 20);
+        for (size_t k = 0; k < n; k++)
+            cr_assert(s[k].source[0] != 0 && s[k].text[0] != 0 && !s[k].overridden);
+        zipccl_cluster_close(file);
+    }
+}
+
+Test(cluster, values_arrive_in_base_units)
+{
+    struct zipccl_cluster_file *file = NULL;
+    struct zipccl_cost_params params;
+    struct zipccl_cluster c;
+
+    cr_assert_eq(zipccl_cluster_open(DIR_ "/a100-8x8-200g.yaml", NULL, &file, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    cr_assert(c.nodes == 8 && c.gpus_per_node == 8 && c.nics_per_node == 1 && c.gpu_sms == 108);
+    cr_assert(fabs(c.nic_Bps - 24.2e9) < 1 && fabs(c.nic_alpha_s - 5e-6) < 1e-15);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.nic_Bps == c.nic_Bps && params.fabric_Bps == 0);
+    cr_assert(fabs(params.codec_sm_share - 32.0 / 108) < 1e-12);
+    cr_assert_eq(zipccl_cluster_set(file, "fabric.oversubscription=2", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(fabs(params.fabric_Bps - 12.1e9) < 1);
+    zipccl_cluster_close(file);
+}
+
+Test(cluster, set_overrides_and_says_so)
+{
+    struct zipccl_cluster_file *file = NULL;
+    const struct zipccl_cluster_setting *s;
+    struct zipccl_error error = {""};
+    struct zipccl_cluster c;
+    size_t n, overridden = 0;
+
+    cr_assert_eq(zipccl_cluster_open("a100-8x8-200g", DIR_, &file, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_set(file, "nic.rate=800Gbps", &error), ZIPCCL_OK, "%s", error.text);
+    cr_assert_eq(zipccl_cluster_set(file, "nic.rate=400Gbps", &error), ZIPCCL_OK, "%s", error.text);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    cr_assert(fabs(c.nic_Bps - 50e9) < 1);
+    s = zipccl_cluster_settings(file, &n);
+    for (size_t k = 0; k < n; k++)
+        if (s[k].overridden) {
+            cr_assert_str_eq(s[k].key, "nic.rate");
+            cr_assert_str_eq(s[k].source, "--set");
+            cr_assert_str_eq(s[k].text, "400Gbps");
+            overridden++;
+        }
+    cr_assert_eq(overridden, 1);
+    zipccl_cluster_close(file);
+}
+
+Test(cluster, set_refuses_with_the_reason)
+{
+    static const struct {
+        const char *assignment, *says;
+    } cases[] = {
+        {"nic.rat=1Gbps", "did you mean \"nic.rate\""},
+        {"nic_rate=1Gbps", "nic.rate"},
+        {"nic.rate", "key=value"},
+        {"=1", "key=value"},
+        {"nic.rate=", "expected a rate"},
+        {"nic.rate=800", "unit is missing"},
+        {"nic.rate=800GB", "GBps"},
+        {"nodes=8x", "whole number"},
+        {"nodes=0", "out of range"},
+        {"nodes=99999999999", "out of range"},
+        {"nic.alpha=-5us", "out of range"},
+        {"gpu.name=", "characters"},
+    };
+    struct zipccl_cluster_file *file = NULL;
+
+    cr_assert_eq(zipccl_cluster_open("laptop", DIR_, &file, NULL), ZIPCCL_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct zipccl_error error = {""};
+
+        cr_assert_eq(zipccl_cluster_set(file, cases[i].assignment, &error), ZIPCCL_ERR_INPUT, "%s",
+                     cases[i].assignment);
+        cr_assert(strstr(error.text, cases[i].says) != NULL, "%s: %s", cases[i].assignment,
+                  error.text);
+    }
+    zipccl_cluster_close(file);
+}
+
+Test(cluster, values_must_fit_together)
+{
+    static const struct {
+        const char *assignment, *says;
+    } cases[] = {
+        {"nic.per_node=3", "divisor"},
+        {"codec.sms=200", "gpu.sms"},
+        {"codec.encode_rate=2000GBps", "gpu.hbm_rate"},
+        {"nodes=65536", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct zipccl_cluster_file *file = NULL;
+        struct zipccl_error error = {""};
+        struct zipccl_cluster c;
+
+        cr_assert_eq(zipccl_cluster_open("a100-8x8-200g", DIR_, &file, NULL), ZIPCCL_OK);
+        cr_assert_eq(zipccl_cluster_set(file, cases[i].assignment, &error), ZIPCCL_OK);
+        if (cases[i].says[0] != 0) {
+            cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_ERR_INPUT);
+            cr_assert(strstr(error.text, cases[i].says) != NULL, "%s", error.text);
+        }
+        zipccl_cluster_close(file);
+    }
+}
+
+Test(cluster, broken_files_are_refused_with_the_place)
+{
+    static const struct {
+        const char *from, *to, *says;
+    } cases[] = {
+        {"24.2GBps", "24.2", "nic.rate"},
+        {"24.2GBps", "24.2GB", "unit"},
+        {"24.2GBps", "nan", "expected a rate"},
+        {"24.2GBps", "1e400GBps", "expected a rate"},
+        {"{value: 108,", "{value: 8x,", "gpu.sms"},
+        {"{value: 108,", "{value: 08,", "gpu.sms"},
+        {"{value: 108,", "{value: 0,", "out of range"},
+        {"  rate: {value: 24.2GBps", "  rats: {value: 24.2GBps", "did you mean \"nic.rate\""},
+        {"nic:\n", "nik:\n", "unknown key"},
+        {"nodes: {value: 8, source: \"chosen: 64 GPUs\"}\n", "", "nodes"},
+        {"nodes: {value: 8, source: \"chosen: 64 GPUs\"}", "nodes: {value: 8}", "source"},
+        {"nodes: {value: 8, source: \"chosen: 64 GPUs\"}", "nodes: 8", "nodes"},
+        {"nodes: {", "nodes: {value: 8, source: x}\nnodes: {", "twice"},
+        {"  sms: {value: 108", "  sms: {value: 1, source: x}\n  sms: {value: 108", "twice"},
+        {"fabric:", "fabric: [", "line"},
+        {"{value: 1, source: \"chosen: a NIC", "{value: 3, source: \"chosen: a NIC", "divisor"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct zipccl_error error = {""};
+
+        cr_assert_eq(open_edited(cases[i].from, cases[i].to, &error), ZIPCCL_ERR_INPUT,
+                     "%s -> %s: %s", cases[i].from, cases[i].to, error.text);
+        cr_assert(strstr(error.text, cases[i].says) != NULL, "%s -> %s: %s", cases[i].from,
+                  cases[i].to, error.text);
+    }
+}
+
+Test(cluster, missing_and_empty_files_are_refused)
+{
+    struct zipccl_cluster_file *file = NULL;
+    struct zipccl_error error = {""};
+
+    cr_assert_eq(zipccl_cluster_open("h200-8x8", DIR_, &file, &error), ZIPCCL_ERR_IO);
+    cr_assert(strstr(error.text, "h200-8x8.yaml") != NULL, "%s", error.text);
+    cr_assert_eq(zipccl_cluster_open("/dev/null", NULL, &file, &error), ZIPCCL_ERR_INPUT);
+    cr_assert_eq(zipccl_cluster_open(DIR_ "/", NULL, &file, &error), ZIPCCL_ERR_INPUT);
+}
