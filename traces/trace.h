@@ -36,7 +36,7 @@ struct zipccl_trace_splits {
 struct zipccl_trace_header {
     uint32_t version;
     char *name;               /* short name, used in tables */
-    char *model;              /* for people: "Llama-2-7B FSDP, 4096 tokens/GPU" */
+    char *model;              /* for people: "Llama-2-7B FSDP, 4096 tokens/GPU"; default: name */
     char *provenance;         /* "generated", "captured", "imported"; then free text */
     char *generator;          /* program and version that wrote the file */
     uint32_t nranks;          /* world size */
@@ -56,7 +56,7 @@ enum zipccl_event_kind {
     ZIPCCL_EVENT_COMPUTE,
     ZIPCCL_EVENT_COLLECTIVE,
     ZIPCCL_EVENT_LOOP_BEGIN, /* the events up to the matching LOOP_END run 'repeat' times */
-    ZIPCCL_EVENT_LOOP_END
+    ZIPCCL_EVENT_LOOP_END    /* loop events have no id, stream or dependencies */
 };
 
 /* A pair of a sendrecv, group-relative. */
@@ -113,6 +113,11 @@ const char *zipccl_trace_samples_path(const struct zipccl_trace_reader *reader);
  */
 zipccl_status zipccl_trace_next(struct zipccl_trace_reader *reader,
                                 const struct zipccl_event **event, struct zipccl_error *error);
+
+/* Line of the file that was read last, for messages about an event; 1 after opening. */
+uint64_t zipccl_trace_line(const struct zipccl_trace_reader *reader);
+
+/* Close a reader; NULL is allowed. */
 void zipccl_trace_close(struct zipccl_trace_reader *reader);
 
 /* A whole trace in memory. */
@@ -123,6 +128,7 @@ struct zipccl_trace {
     struct zipccl_event *events; /* [nevents], loops not expanded */
 };
 
+/* Load all of a trace; errors as of zipccl_trace_open() and zipccl_trace_next(). */
 zipccl_status zipccl_trace_load(const char *path, struct zipccl_trace **out,
                                 struct zipccl_error *error);
 void zipccl_trace_destroy(struct zipccl_trace *trace);
@@ -131,7 +137,8 @@ struct zipccl_trace_writer;
 
 /*
  * Start writing 'path' (gzip if it ends in .gz).  The file appears under its name only at
- * zipccl_trace_writer_finish(); abandoning leaves nothing behind.
+ * zipccl_trace_writer_finish(); abandoning leaves nothing behind.  'header' is copied.  Header and
+ * events are checked as a reader would: ZIPCCL_ERR_INPUT names the line that would be wrong.
  */
 zipccl_status zipccl_trace_writer_open(const char *path, const struct zipccl_trace_header *header,
                                        struct zipccl_trace_writer **out,
