@@ -258,8 +258,8 @@ static const char *setting(const struct zipccl_replay_result *result, const char
 
 static void print_banner(const struct zipccl_replay_result *result, FILE *out)
 {
-    const char *simgrid = setting(result, "simgrid.version");
-    const char *model = setting(result, "simgrid.network_model");
+    const char *simgrid = setting(result, "simulator");
+    const char *model = setting(result, "host/model");
     const char *seed = setting(result, "seed");
 
     if (result->measured) {
@@ -271,8 +271,7 @@ static void print_banner(const struct zipccl_replay_result *result, FILE *out)
     } else {
         fputs("SIMULATED: tier T1 (flows)", out);
         if (simgrid != NULL)
-            fprintf(out, ", SimGrid %s%s%s", simgrid, model != NULL ? " " : "",
-                    model != NULL ? model : "");
+            fprintf(out, ", %s%s%s", simgrid, model != NULL ? " " : "", model != NULL ? model : "");
         if (seed != NULL)
             fprintf(out, ", seed %s", seed);
     }

@@ -1,7 +1,9 @@
 /*
  * check_result.c - checks a result file: schema "zipccl.replay", every key, sums that must hold
  *
- * check_result FILE [KEY=VALUE]...    with "totals.comm_speedup=null" and the like
+ * check_result FILE [KEY=VALUE]...    with "totals.comm_speedup=null" and the like;
+ * "adaptive=better": adaptive is no slower than the better of raw and compressed, by the step
+ * exactly and by row within 2 %
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -140,12 +142,36 @@ static void check_result(yajl_val result)
     check_notes(result, "assumptions");
 }
 
+static void check_better(yajl_val result)
+{
+    yajl_val totals = zipccl_document_get(result, "totals");
+    double raw = zipccl_document_number(totals, "step_time_raw_s");
+    double compressed = zipccl_document_number(totals, "step_time_compressed_s");
+
+    if (!(zipccl_document_number(totals, "step_time_adaptive_s") <=
+          fmin(raw, compressed) * (1 + 1e-9)))
+        fail("the adaptive step is slower than raw or compressed", "totals");
+    for (size_t i = 0; i < zipccl_document_length(result, "rows"); i++) {
+        yajl_val row = zipccl_document_item(result, "rows", i);
+        double best = fmin(zipccl_document_number(row, "time_raw_s"),
+                           zipccl_document_number(row, "time_compressed_s"));
+
+        if (!(zipccl_document_number(row, "time_adaptive_s") <= best * 1.02))
+            fail("an adaptive row is more than 2 % slower than the better of raw and compressed",
+                 zipccl_document_text(row, "op"));
+    }
+}
+
 /* "totals.comm_speedup=null": the value as it stands in the file. */
 static void check_value(yajl_val result, const char *assignment)
 {
     char copy[256];
     yajl_val value = result;
 
+    if (strcmp(assignment, "adaptive=better") == 0) {
+        check_better(result);
+        return;
+    }
     snprintf(copy, sizeof copy, "%s", assignment);
     char *expected = strchr(copy, '=');
     if (expected == NULL) {

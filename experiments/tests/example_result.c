@@ -95,8 +95,8 @@ static struct zipccl_result_row rows[ZIPCCL_EXAMPLE_ROWS] = {
 };
 
 static struct zipccl_result_note settings[] = {
-    {"simgrid.version", "3.32", "", "linked library"},
-    {"simgrid.network_model", "CM02", "", "set in code"},
+    {"simulator", "SimGrid 3.32.0", "", "linked library"},
+    {"host/model", "ptask_L07", "", "set in code"},
     {"seed", "1", "", "set in code"},
     {"nic.rate", "3.03e+09", "B/s", "--set"},
 };

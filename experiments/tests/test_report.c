@@ -75,7 +75,7 @@ Test(report_table, says_that_it_is_simulated_and_how)
 
     zipccl_example_result(&result);
     char *text = render(&result, TABLE);
-    expect(text, "SIMULATED: tier T1 (flows), SimGrid 3.32 CM02, seed 1. "
+    expect(text, "SIMULATED: tier T1 (flows), SimGrid 3.32.0 ptask_L07, seed 1. "
                  "No number below was measured on a GPU.\n");
     free(text);
 }
