@@ -61,7 +61,7 @@ static const struct zipccl_json_key splits_keys[S_COUNT] = {
 };
 
 static zipccl_status get_string(const struct zipccl_place *at, const struct zipccl_json *node,
-                                const char *name, struct zipccl_arena *arena, char **out)
+                                const char *name, struct zipccl_arena *arena, const char **out)
 {
     const char *s;
 
@@ -189,8 +189,12 @@ static zipccl_status parse_streams(const struct zipccl_place *at, const struct z
     if (h->streams == NULL)
         return zipccl_place_nomem(at);
     h->nstreams = node->n;
-    for (const struct zipccl_json *name = node->child; name != NULL; name = name->next)
-        ZIPCCL_TRY(get_string(at, name, "streams", arena, &h->streams[i++]));
+    for (const struct zipccl_json *name = node->child; name != NULL; name = name->next) {
+        const char *stream;
+
+        ZIPCCL_TRY(get_string(at, name, "streams", arena, &stream));
+        h->streams[i++] = (char *)stream;
+    }
     return ZIPCCL_OK;
 }
 
