@@ -4,7 +4,8 @@
  *     codec lane | COPY own block
  *     wire lane  | EXCHANGE RAW SEND -> RECV
  *
- * On one rank only the COPY is left.
+ * A ring all-gather is one call of the transport, which writes the own block as well, so there is
+ * no COPY.  On one rank only the COPY is left.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -29,6 +30,7 @@ static zipccl_status build(const char *name, const struct zipccl_call *call,
     struct zipccl_builder builder;
     struct zipccl_shape shape;
     struct zipccl_step step;
+    bool writes_own = call->op == ZIPCCL_ALL_GATHER && channels > 0 && topology->nranks > 1;
 
     ZIPCCL_TRY(zipccl_shape_init(&shape, call, topology, channels));
     zipccl_builder_start(&builder, call, topology, name, channels);
@@ -38,7 +40,7 @@ static zipccl_status build(const char *name, const struct zipccl_call *call,
         step.dst = zipccl_shape_recv(&shape, 0);
         zipccl_builder_add(&builder, &step);
     }
-    if (call->count > 0) {
+    if (call->count > 0 && !writes_own) {
         step = zipccl_shape_copy(&shape);
         zipccl_builder_add(&builder, &step);
     }

@@ -1,0 +1,350 @@
+/*
+ * plan_validate.c - the rules that each step of a plan must keep
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/plan_check.h"
+
+#include "core/codec.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+zipccl_status zipccl_check_fail(const struct zipccl_check *c, uint32_t step, const char *rule,
+                                const char *format, ...)
+{
+    static const char *const kinds[] = {"encode", "sizes", "exchange", "resolve",
+                                        "decode", "copy",  "native"};
+    unsigned kind = c->plan->steps[step].kind;
+    char text[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return zipccl_fail(c->error, ZIPCCL_ERR_ARG, "step %u (%s) breaks rule '%s': %s", step,
+                       kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "?", rule, text);
+}
+
+static bool is_staging(const struct zipccl_place *p)
+{
+    return p->buf == ZIPCCL_BUF_TX || p->buf == ZIPCCL_BUF_RX;
+}
+
+static bool is_uneven(const struct zipccl_check *c)
+{
+    return c->plan->op == ZIPCCL_ALLTOALLV || c->plan->op == ZIPCCL_SENDRECV;
+}
+
+static uint32_t pattern_of(uint32_t op)
+{
+    switch (op) {
+    case ZIPCCL_ALLTOALL: return ZIPCCL_PATTERN_ALL_TO_ALL;
+    case ZIPCCL_ALLTOALLV:
+    case ZIPCCL_SENDRECV: return ZIPCCL_PATTERN_PAIRS;
+    case ZIPCCL_BROADCAST: return ZIPCCL_PATTERN_BROADCAST;
+    default: return ZIPCCL_PATTERN_ALL_GATHER;
+    }
+}
+
+static zipccl_status check_numbers(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_plan *plan = c->plan;
+    const struct zipccl_step *s = &plan->steps[i];
+    bool on_codec = s->kind == ZIPCCL_STEP_ENCODE || s->kind == ZIPCCL_STEP_DECODE ||
+                    s->kind == ZIPCCL_STEP_COPY;
+    bool whole = s->kind == ZIPCCL_STEP_COPY || s->kind == ZIPCCL_STEP_NATIVE;
+    size_t n = zipccl_chunk_n(plan->count, plan->chunk_n, s->chunk);
+
+    if (s->kind > ZIPCCL_STEP_NATIVE || s->form > ZIPCCL_FORM_EXACT ||
+        s->lowering > ZIPCCL_LOWER_RING || s->src.buf > ZIPCCL_BUF_RX || s->dst.buf > ZIPCCL_BUF_RX)
+        return zipccl_check_fail(c, i, "form", "a field holds no valid number");
+    if (s->lane != (on_codec ? ZIPCCL_LANE_CODEC : ZIPCCL_LANE_WIRE))
+        return zipccl_check_fail(c, i, "lane", "it runs on the wrong lane");
+    if (s->pattern != pattern_of(plan->op) || s->group != ZIPCCL_GROUP_WORLD)
+        return zipccl_check_fail(c, i, "form", "its pattern or group does not serve %s",
+                                 zipccl_op_name((enum zipccl_op)plan->op));
+    if (s->chunk >= plan->nchunks)
+        return zipccl_check_fail(c, i, "chunk", "chunk %u of %u", s->chunk, plan->nchunks);
+    if (whole)
+        n = plan->count;
+    else if (is_uneven(c))
+        n = plan->chunk_n;
+    if (s->n != n)
+        return zipccl_check_fail(c, i, "agree", "n is %zu, chunk %u has %zu", s->n, s->chunk, n);
+    if (s->channels == 0 || (s->pattern == ZIPCCL_PATTERN_BROADCAST && s->root != plan->root))
+        return zipccl_check_fail(c, i, "agree", "root or channels differ from the plan's");
+    return ZIPCCL_OK;
+}
+
+/* The step that 's' refers to must be an earlier one of that kind, for the same chunk. */
+static zipccl_status check_reference(const struct zipccl_check *c, uint32_t i, uint32_t other,
+                                     enum zipccl_step_kind kind)
+{
+    const struct zipccl_step *steps = c->plan->steps;
+
+    if (other >= i || steps[other].kind != kind || steps[other].chunk != steps[i].chunk)
+        return zipccl_check_fail(c, i, "reference", "step %u is not the one it needs", other);
+    if (!zipccl_check_ordered(c, other, i))
+        return zipccl_check_fail(c, i, "order", "it may run before step %u, which it needs", other);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status check_references(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_step *s = &c->plan->steps[i];
+    bool is_exchange = s->kind == ZIPCCL_STEP_EXCHANGE;
+
+    if (is_exchange && s->form == ZIPCCL_FORM_EXACT)
+        ZIPCCL_TRY(check_reference(c, i, s->sizes_of, ZIPCCL_STEP_SIZES));
+    else if (s->sizes_of != ZIPCCL_STEP_NONE)
+        return zipccl_check_fail(c, i, "reference", "only exact exchanges have sizes");
+    if (s->kind == ZIPCCL_STEP_DECODE && s->form == ZIPCCL_FORM_FIXED &&
+        s->raw_of == ZIPCCL_STEP_NONE)
+        return zipccl_check_fail(c, i, "reference", "no RESOLVE has read its headers");
+    if (s->raw_of == ZIPCCL_STEP_NONE)
+        return ZIPCCL_OK;
+    if (!(is_exchange && s->form == ZIPCCL_FORM_RAW) &&
+        !(s->kind == ZIPCCL_STEP_DECODE && s->form == ZIPCCL_FORM_FIXED))
+        return zipccl_check_fail(c, i, "reference", "nothing of it can overflow");
+    return check_reference(c, i, s->raw_of, ZIPCCL_STEP_RESOLVE);
+}
+
+/* A RESOLVE that nobody obeys would lose the data of an overflow. */
+static zipccl_status check_resend(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_plan *plan = c->plan;
+
+    for (uint32_t k = i + 1; k < plan->nsteps; k++)
+        if (plan->steps[k].kind == ZIPCCL_STEP_EXCHANGE && plan->steps[k].raw_of == i)
+            return ZIPCCL_OK;
+    return zipccl_check_fail(c, i, "reference", "no exchange sends again what overflows");
+}
+
+static zipccl_status check_form(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_plan *plan = c->plan;
+    const struct zipccl_step *s = &plan->steps[i];
+    enum zipccl_dtype dtype = (enum zipccl_dtype)plan->dtype;
+    bool is_exchange = s->kind == ZIPCCL_STEP_EXCHANGE;
+    size_t capacity = s->form == ZIPCCL_FORM_FIXED   ? zipccl_plan_fixed_bytes(plan, s->n)
+                      : s->form == ZIPCCL_FORM_EXACT ? zipccl_bound(dtype, s->n)
+                                                     : 0;
+
+    if (s->kind == ZIPCCL_STEP_COPY || s->kind == ZIPCCL_STEP_NATIVE)
+        return ZIPCCL_OK;
+    if ((s->form == ZIPCCL_FORM_RAW && !is_exchange) ||
+        (s->kind == ZIPCCL_STEP_SIZES && s->form != ZIPCCL_FORM_EXACT) ||
+        (s->kind == ZIPCCL_STEP_RESOLVE && s->form != ZIPCCL_FORM_FIXED))
+        return zipccl_check_fail(c, i, "form", "its kind and form do not go together");
+    if (s->kind != ZIPCCL_STEP_SIZES && s->capacity != capacity)
+        return zipccl_check_fail(c, i, "agree", "capacity is %zu, both ends compute %zu",
+                                 s->capacity, capacity);
+    if (is_exchange && s->lowering == ZIPCCL_LOWER_RING &&
+        s->pattern != ZIPCCL_PATTERN_ALL_GATHER && s->pattern != ZIPCCL_PATTERN_BROADCAST)
+        return zipccl_check_fail(c, i, "form", "its pattern cannot go around a ring");
+    if (s->kind == ZIPCCL_STEP_RESOLVE)
+        return check_resend(c, i);
+    return ZIPCCL_OK;
+}
+
+/* A ring writes the blocks of an all-gather end to end: the places must say the same. */
+static zipccl_status check_ring_stride(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_step *s = &c->plan->steps[i];
+    size_t stride = s->form == ZIPCCL_FORM_FIXED ? s->capacity : s->n * c->size;
+
+    if (s->kind != ZIPCCL_STEP_EXCHANGE || s->lowering != ZIPCCL_LOWER_RING ||
+        s->pattern != ZIPCCL_PATTERN_ALL_GATHER || s->form == ZIPCCL_FORM_EXACT)
+        return ZIPCCL_OK;
+    if (!is_staging(&s->dst))
+        stride /= c->size;
+    if (s->dst.peer_stride != stride)
+        return zipccl_check_fail(c, i, "agree", "blocks %zu apart, a ring writes them %zu apart",
+                                 s->dst.peer_stride, stride);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status check_place(const struct zipccl_check *c, uint32_t i,
+                                 const struct zipccl_place *p, bool one_message)
+{
+    if (is_staging(p) ? p->slot >= c->plan->nslots || p->uneven != 0
+                      : (p->uneven != 0) != is_uneven(c))
+        return zipccl_check_fail(c, i, "form", "a place has the wrong slot or peer table");
+    if (one_message && p->peer_stride != 0)
+        return zipccl_check_fail(c, i, "form", "one message for all has one place");
+    return ZIPCCL_OK;
+}
+
+static zipccl_status check_places(const struct zipccl_check *c, uint32_t i)
+{
+    static const struct {
+        uint8_t src, dst;
+    } bufs[] = {
+        [ZIPCCL_STEP_ENCODE] = {ZIPCCL_BUF_SEND, ZIPCCL_BUF_TX},
+        [ZIPCCL_STEP_DECODE] = {ZIPCCL_BUF_RX, ZIPCCL_BUF_RECV},
+        [ZIPCCL_STEP_COPY] = {ZIPCCL_BUF_SEND, ZIPCCL_BUF_RECV},
+        [ZIPCCL_STEP_NATIVE] = {ZIPCCL_BUF_SEND, ZIPCCL_BUF_RECV},
+    };
+    const struct zipccl_step *s = &c->plan->steps[i];
+    bool has_dst = s->kind != ZIPCCL_STEP_SIZES && s->kind != ZIPCCL_STEP_RESOLVE;
+    bool one_out =
+        s->pattern == ZIPCCL_PATTERN_ALL_GATHER || s->pattern == ZIPCCL_PATTERN_BROADCAST;
+    bool one_in = s->pattern == ZIPCCL_PATTERN_BROADCAST;
+    bool good;
+
+    if (s->kind == ZIPCCL_STEP_EXCHANGE) {
+        bool raw = s->form == ZIPCCL_FORM_RAW;
+
+        good =
+            s->src.buf == (raw ? ZIPCCL_BUF_SEND : ZIPCCL_BUF_TX) &&
+            s->dst.buf == (raw && s->raw_of == ZIPCCL_STEP_NONE ? ZIPCCL_BUF_RECV : ZIPCCL_BUF_RX);
+    } else if (s->kind == ZIPCCL_STEP_SIZES) {
+        good = s->src.buf == ZIPCCL_BUF_TX;
+    } else if (s->kind == ZIPCCL_STEP_RESOLVE) {
+        good = s->src.buf == ZIPCCL_BUF_RX;
+    } else {
+        good = s->src.buf == bufs[s->kind].src && s->dst.buf == bufs[s->kind].dst;
+    }
+    if (!good)
+        return zipccl_check_fail(c, i, "form", "its kind and buffers do not go together");
+    ZIPCCL_TRY(check_place(c, i, &s->src, s->src.buf == ZIPCCL_BUF_RX ? one_in : one_out));
+    if (has_dst)
+        ZIPCCL_TRY(check_place(c, i, &s->dst, s->dst.buf == ZIPCCL_BUF_TX ? one_out : one_in));
+    return check_ring_stride(c, i);
+}
+
+/* Fill c->before, the two-lane clock of each step. */
+static zipccl_status order_steps(struct zipccl_check *c)
+{
+    const struct zipccl_plan *plan = c->plan;
+    uint32_t lanes[2][2] = {{0, 0}, {0, 0}}; /* clock at the end of each lane so far */
+
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        const struct zipccl_step *s = &plan->steps[i];
+        uint32_t *now = c->before[i];
+
+        if (s->lane > ZIPCCL_LANE_WIRE)
+            return zipccl_check_fail(c, i, "lane", "there is no such lane");
+        if (s->ndeps > ZIPCCL_STEP_MAX_DEPS)
+            return zipccl_check_fail(c, i, "reference", "%u dependencies", s->ndeps);
+        now[0] = lanes[s->lane][0];
+        now[1] = lanes[s->lane][1];
+        for (uint32_t d = 0; d < s->ndeps; d++) {
+            uint32_t dep = s->deps[d], lane;
+
+            if (dep >= i)
+                return zipccl_check_fail(c, i, "reference", "it waits for step %u, a later one",
+                                         dep);
+            lane = plan->steps[dep].lane;
+            for (uint32_t l = 0; l < 2; l++) {
+                uint32_t then = l == lane ? dep + 1 : c->before[dep][l];
+
+                now[l] = then > now[l] ? then : now[l];
+            }
+        }
+        lanes[s->lane][0] = now[0];
+        lanes[s->lane][1] = now[1];
+        lanes[s->lane][s->lane] = i + 1;
+    }
+    return ZIPCCL_OK;
+}
+
+/* The plan as a whole. */
+static zipccl_status check_plan(const struct zipccl_plan *plan,
+                                const struct zipccl_topology *topology, const size_t *splits,
+                                size_t max_staging_bytes, struct zipccl_error *error)
+{
+    size_t size = zipccl_dtype_size((enum zipccl_dtype)plan->dtype);
+    size_t nranks = topology->nranks;
+
+    if (plan->nranks != nranks || size == 0 || plan->op >= ZIPCCL_NUM_OPS || plan->root >= nranks)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "the plan is not one for %u ranks",
+                           topology->nranks);
+    if (plan->tx_bytes > SIZE_MAX - plan->rx_bytes ||
+        (max_staging_bytes > 0 && plan->tx_bytes + plan->rx_bytes > max_staging_bytes))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "rule 'staging': %zu + %zu bytes, bound is %zu",
+                           plan->tx_bytes, plan->rx_bytes, max_staging_bytes);
+    if (plan->count > 0 && (plan->chunk_n == 0 || plan->nchunks == 0 ||
+                            zipccl_chunk_n(plan->count, plan->chunk_n, plan->nchunks - 1) == 0 ||
+                            zipccl_chunk_n(plan->count, plan->chunk_n, plan->nchunks) != 0))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "rule 'chunk': %u chunks of %zu are not %zu",
+                           plan->nchunks, plan->chunk_n, plan->count);
+    if (plan->op != ZIPCCL_ALLTOALLV && plan->op != ZIPCCL_SENDRECV)
+        return ZIPCCL_OK;
+    if (splits == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "an uneven op needs splits");
+    for (size_t i = 0; i < nranks * nranks; i++)
+        if (splits[i] > plan->count)
+            return zipccl_fail(error, ZIPCCL_ERR_ARG,
+                               "rule 'agree': pair %zu to %zu moves %zu, the plan serves %zu",
+                               i / nranks, i % nranks, splits[i], plan->count);
+    return ZIPCCL_OK;
+}
+
+/* Displacements as if all blocks lay end to end; NULL if memory is short. */
+static size_t *packed(const size_t *splits, size_t nranks, bool receive)
+{
+    size_t *displs = calloc(nranks * nranks, sizeof *displs);
+
+    for (size_t r = 0; displs != NULL && r < nranks; r++)
+        for (size_t p = 1; p < nranks; p++) {
+            size_t before = receive ? splits[(p - 1) * nranks + r] : splits[r * nranks + p - 1];
+
+            displs[r * nranks + p] = displs[r * nranks + p - 1] + before;
+        }
+    return displs;
+}
+
+static zipccl_status check_all(struct zipccl_check *c)
+{
+    const struct zipccl_plan *plan = c->plan;
+    bool native = plan->nsteps == 1 && plan->steps[0].kind == ZIPCCL_STEP_NATIVE;
+
+    ZIPCCL_TRY(order_steps(c));
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        ZIPCCL_TRY(check_numbers(c, i));
+        if (plan->steps[i].kind == ZIPCCL_STEP_NATIVE && !native)
+            return zipccl_check_fail(c, i, "output", "a native step does all or nothing");
+        ZIPCCL_TRY(check_references(c, i));
+        ZIPCCL_TRY(check_form(c, i));
+        ZIPCCL_TRY(check_places(c, i));
+    }
+    if (native)
+        return ZIPCCL_OK;
+    if (plan->op == ZIPCCL_REDUCE_SCATTER || plan->op == ZIPCCL_ALL_REDUCE)
+        return plan->count == 0
+                   ? ZIPCCL_OK
+                   : zipccl_fail(c->error, ZIPCCL_ERR_ARG, "rule 'output': no step reduces");
+    for (uint32_t rank = 0; rank < plan->nranks; rank++)
+        ZIPCCL_TRY(zipccl_check_rank(c, rank));
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_plan_validate(const struct zipccl_plan *plan,
+                                   const struct zipccl_topology *topology, bool in_place,
+                                   const size_t *splits, size_t max_staging_bytes,
+                                   struct zipccl_error *error)
+{
+    struct zipccl_check c = {.plan = plan, .in_place = in_place, .splits = splits, .error = error};
+    size_t *send_displs = NULL, *recv_displs = NULL;
+    zipccl_status status;
+
+    ZIPCCL_TRY(check_plan(plan, topology, splits, max_staging_bytes, error));
+    c.size = zipccl_dtype_size((enum zipccl_dtype)plan->dtype);
+    c.before = calloc((size_t)plan->nsteps + 1, sizeof *c.before);
+    if (is_uneven(&c)) {
+        send_displs = packed(splits, plan->nranks, false);
+        recv_displs = packed(splits, plan->nranks, true);
+    }
+    c.send_displs = send_displs;
+    c.recv_displs = recv_displs;
+    if (c.before == NULL || (is_uneven(&c) && (send_displs == NULL || recv_displs == NULL)))
+        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    else
+        status = check_all(&c);
+    free(send_displs);
+    free(recv_displs);
+    free(c.before);
+    return status;
+}

@@ -1,0 +1,245 @@
+/*
+ * test_plan.c - every strategy builds valid plans, at every size and on every topology
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/tests/plan_cases.h"
+
+#include <string.h>
+
+static const size_t counts[] = {0, 1, 31, 32, 33, 1001, 100003};
+static const uint32_t chunks[] = {1, 2, 3, 5, 16};
+
+#define LENGTH(a) (sizeof(a) / sizeof *(a))
+
+/* Ops whose plans also hold when the buffers are the same, as NCCL defines in place. */
+static bool has_in_place(const struct zipccl_call *call)
+{
+    return call->op == ZIPCCL_ALL_GATHER || call->op == ZIPCCL_BROADCAST;
+}
+
+static unsigned check_case(const struct zipccl_strategy *s, const struct zipccl_call *call,
+                           const struct zipccl_topology *t, uint32_t nchunks)
+{
+    struct zipccl_plan *plan = NULL, *again = NULL;
+    struct zipccl_error error = {""};
+    size_t *splits = op_is_uneven(call->op) ? make_splits(call->op, call->count, t->nranks) : NULL;
+    zipccl_status status = s->build(call, t, 3, nchunks, 0, 0, &plan);
+
+    if (s->compressed && t->nranks < 2) {
+        cr_assert_eq(status, ZIPCCL_ERR_UNSUPPORTED);
+        free(splits);
+        return 0;
+    }
+    cr_assert_eq(status, ZIPCCL_OK);
+    for (int in_place = 0; in_place <= has_in_place(call); in_place++) {
+        status = zipccl_plan_validate(plan, t, in_place, splits, 0, &error);
+        if (status != ZIPCCL_OK)
+            zipccl_plan_print(plan, stderr);
+        cr_assert_eq(status, ZIPCCL_OK, "%s, in place %d: %s", plan->strategy, in_place,
+                     error.text);
+    }
+    cr_assert_eq(s->build(call, t, 3, nchunks, 0, 0, &again), ZIPCCL_OK);
+    cr_assert_eq(zipccl_plan_digest(plan), zipccl_plan_digest(again));
+    cr_assert_eq((bool)plan->compressed, s->compressed && call->count > 0);
+    cr_assert_eq(strncmp(plan->strategy, s->name, strlen(s->name)), 0);
+    if (!s->chunked)
+        cr_assert_leq(plan->nchunks, 1);
+    zipccl_plan_destroy(plan);
+    zipccl_plan_destroy(again);
+    free(splits);
+    return 1;
+}
+
+static unsigned check_topology(const struct zipccl_topology *t)
+{
+    unsigned nplans = 0;
+
+    for (unsigned i = 0; zipccl_strategies[i] != NULL; i++)
+        for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
+            for (unsigned n = 0; n < LENGTH(counts); n++)
+                for (unsigned k = 0; k < LENGTH(chunks); k++) {
+                    struct zipccl_call call = make_call((enum zipccl_op)op, counts[n], t->nranks);
+
+                    if (zipccl_strategies[i]->serves(&call))
+                        nplans += check_case(zipccl_strategies[i], &call, t, chunks[k]);
+                }
+    return nplans;
+}
+
+Test(plan, every_strategy_is_valid_on_one_node)
+{
+    for (uint32_t nranks = 1; nranks <= 9; nranks++) {
+        struct zipccl_topology *t = make_topology(1, nranks);
+
+        cr_assert_gt(check_topology(t), 0);
+        zipccl_topology_destroy(t);
+    }
+}
+
+Test(plan, every_strategy_is_valid_on_several_nodes)
+{
+    static const uint32_t shapes[][2] = {{2, 2}, {2, 4}, {3, 3}};
+    static const uint32_t ids[] = {7, 3, 7, 7, 3};
+    struct zipccl_topology *t;
+
+    for (unsigned i = 0; i < LENGTH(shapes); i++) {
+        t = make_topology(shapes[i][0], shapes[i][1]);
+        cr_assert_gt(check_topology(t), 0);
+        zipccl_topology_destroy(t);
+    }
+    cr_assert_eq(zipccl_topology_create(5, ids, &t), ZIPCCL_OK);
+    cr_assert_gt(check_topology(t), 0);
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, large_chunks_are_whole_superblocks)
+{
+    struct zipccl_topology *t = make_topology(2, 4);
+    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 10000019, 8);
+
+    for (uint32_t k = 2; k <= 64; k *= 2) {
+        struct zipccl_plan *plan = make_plan("fixed ring", &call, t, k);
+
+        cr_assert_eq(plan->chunk_n % ZIPCCL_CHUNK_ALIGN_N, 0);
+        cr_assert_leq(plan->nchunks, k);
+        cr_assert_gt(2 * plan->nchunks, k);
+        zipccl_plan_destroy(plan);
+    }
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, staging_bound_makes_chunks_smaller_or_fails)
+{
+    static const char *const names[] = {"fixed direct", "fixed ring", "exact direct", "exact ring"};
+    struct zipccl_topology *t = make_topology(2, 4);
+    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 1000003, 8);
+    struct zipccl_error error;
+
+    for (unsigned i = 0; i < LENGTH(names); i++) {
+        const struct zipccl_strategy *s = zipccl_strategy_find(names[i]);
+        struct zipccl_plan *plan = NULL;
+        uint32_t before = 1;
+
+        for (size_t bound = 16 << 20; bound >= 64 << 10; bound /= 4) {
+            cr_assert_eq(s->build(&call, t, 2, 1, 0, bound, &plan), ZIPCCL_OK);
+            cr_assert_leq(plan->tx_bytes + plan->rx_bytes, bound);
+            cr_assert_eq(zipccl_plan_validate(plan, t, true, NULL, bound, &error), ZIPCCL_OK);
+            cr_assert_neq(zipccl_plan_validate(plan, t, true, NULL, 1000, &error), ZIPCCL_OK);
+            cr_assert_geq(plan->nchunks, before);
+            before = plan->nchunks;
+            zipccl_plan_destroy(plan);
+        }
+        cr_assert_eq(s->build(&call, t, 2, 1, 0, 4096, &plan), ZIPCCL_ERR_NOMEM);
+    }
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, digests_differ_where_plans_do)
+{
+    struct zipccl_topology *t = make_topology(2, 2);
+    uint64_t seen[400];
+    unsigned n = 0;
+
+    for (unsigned i = 0; zipccl_strategies[i] != NULL; i++)
+        for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
+            for (uint32_t k = 1; k <= 4; k *= 2) {
+                struct zipccl_call call = make_call((enum zipccl_op)op, 100003, 4);
+                struct zipccl_plan *plan;
+
+                if (!zipccl_strategies[i]->serves(&call) ||
+                    (k > 1 && !zipccl_strategies[i]->chunked))
+                    continue;
+                plan = make_plan(zipccl_strategies[i]->name, &call, t, k);
+                seen[n] = zipccl_plan_digest(plan);
+                for (unsigned j = 0; j < n; j++)
+                    cr_assert_neq(seen[j], seen[n], "%s %s", plan->strategy,
+                                  zipccl_op_name(call.op));
+                n++;
+                zipccl_plan_destroy(plan);
+            }
+    cr_assert_gt(n, 20);
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, digest_sees_every_field_of_a_step)
+{
+    struct zipccl_topology *t = make_topology(1, 4);
+    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 1001, 4);
+    struct zipccl_plan *plan = make_plan("fixed direct", &call, t, 2);
+    struct zipccl_step *s = &plan->steps[1], before = *s;
+    uint64_t digest = zipccl_plan_digest(plan);
+
+#define CHANGED(field)                                                                             \
+    s->field++;                                                                                    \
+    cr_assert_neq(zipccl_plan_digest(plan), digest, #field);                                       \
+    *s = before
+    CHANGED(kind);
+    CHANGED(lane);
+    CHANGED(pattern);
+    CHANGED(form);
+    CHANGED(lowering);
+    CHANGED(group);
+    CHANGED(chunk);
+    CHANGED(channels);
+    CHANGED(root);
+    CHANGED(src.base);
+    CHANGED(src.slot);
+    CHANGED(src.buf);
+    CHANGED(src.uneven);
+    CHANGED(dst.peer_stride);
+    CHANGED(dst.self_stride);
+    CHANGED(n);
+    CHANGED(capacity);
+    CHANGED(sizes_of);
+    CHANGED(raw_of);
+    CHANGED(deps[0]);
+#undef CHANGED
+    cr_assert_eq(zipccl_plan_digest(plan), digest);
+    zipccl_plan_destroy(plan);
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, invalid_calls_are_refused)
+{
+    struct zipccl_topology *t = make_topology(2, 2);
+    struct zipccl_plan *plan = NULL;
+
+    for (unsigned i = 0; zipccl_strategies[i] != NULL; i++) {
+        const struct zipccl_strategy *s = zipccl_strategies[i];
+        struct zipccl_call call = make_call(ZIPCCL_BROADCAST, 100, 4);
+
+        call.root = 4;
+        if (s->serves(&call))
+            cr_assert_eq(s->build(&call, t, 1, 1, 0, 0, &plan), ZIPCCL_ERR_ARG);
+        call = make_call(ZIPCCL_ALL_GATHER, SIZE_MAX / 8, 4);
+        if (s->serves(&call))
+            cr_assert_eq(s->build(&call, t, 1, 1, 0, 0, &plan), ZIPCCL_ERR_ARG);
+        call = make_call(ZIPCCL_ALL_GATHER, 100, 4);
+        call.dtype = ZIPCCL_FLOAT64;
+        cr_assert_eq(s->serves(&call), !s->compressed);
+        call = make_call(ZIPCCL_REDUCE_SCATTER, 100, 4);
+        call.has_native = false;
+        cr_assert_not(s->serves(&call));
+    }
+    cr_assert_null(plan);
+    cr_assert_null(zipccl_strategy_find("no such"));
+    zipccl_plan_destroy(NULL);
+    zipccl_topology_destroy(t);
+    zipccl_topology_destroy(NULL);
+}
+
+Test(plan, capacity_follows_its_class)
+{
+    const size_t n = 1 << 20, raw = 2 * n;
+
+    for (size_t k = 0; k < 100; k++)
+        for (uint32_t class = 0; class < 6; class ++)
+            cr_assert_leq(zipccl_capacity(ZIPCCL_BFLOAT16, k, class), 2 * k + 32);
+    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 0), 1.40, 1e-3);
+    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 1), 1.45, 1e-3);
+    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 2), 1.48, 1e-3);
+    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 3), 1.25, 1e-3);
+    cr_assert_eq(zipccl_capacity(ZIPCCL_BFLOAT16, n, 4), raw + 32);
+    cr_assert_eq(zipccl_capacity(ZIPCCL_FLOAT64, 1000, 0), 8032);
+}

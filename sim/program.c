@@ -1,0 +1,281 @@
+/*
+ * program.c - writes a trace out into ops, and checks what running it needs
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/program.h"
+
+#include "sim/program_calls.h"
+#include "traces/iterate.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Instances times ranks, each with a few doubles per mode. */
+#define MAX_SLOTS ((uint64_t)1 << 26)
+
+static zipccl_status nomem(struct zipccl_error *error)
+{
+    return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+}
+
+static zipccl_status check_world(const struct zipccl_trace *trace, const struct zipccl_cluster *c,
+                                 struct zipccl_error *error)
+{
+    uint64_t gpus = (uint64_t)c->nodes * c->gpus_per_node;
+
+    if (trace->header.nranks == gpus)
+        return ZIPCCL_OK;
+    if (trace->header.nranks % c->gpus_per_node == 0)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; add --set "
+                           "nodes=%u to give it %u",
+                           trace->header.name, trace->header.nranks, c->name, c->nodes,
+                           c->gpus_per_node, trace->header.nranks / c->gpus_per_node,
+                           trace->header.nranks);
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                       "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; set nodes and "
+                       "gpus_per_node so that they give %u",
+                       trace->header.name, trace->header.nranks, c->name, c->nodes,
+                       c->gpus_per_node, trace->header.nranks);
+}
+
+static bool runs_on(const struct zipccl_event *e, uint32_t rank)
+{
+    if (e->nranks == 0)
+        return true;
+    for (uint32_t i = 0; i < e->nranks; i++)
+        if (e->ranks[i] == rank)
+            return true;
+    return false;
+}
+
+static zipccl_status add_compute(struct zipccl_program *p, const struct zipccl_event *e,
+                                 const struct zipccl_cluster *cluster,
+                                 struct zipccl_program_event *out, struct zipccl_error *error)
+{
+    uint32_t next = 0;
+
+    out->compute_s = calloc(p->nranks, sizeof(double));
+    if (out->compute_s == NULL)
+        return nomem(error);
+    if (e->flops < 0 && e->duration_s < 0 && e->duration_by_rank_s == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "compute event %" PRIu64 " has no duration and no flops", e->id);
+    p->scaled |= e->flops >= 0;
+    p->recorded |= e->flops < 0;
+    out->hbm_bytes = e->hbm_bytes;
+    for (uint32_t r = 0; r < p->nranks; r++) {
+        if (!runs_on(e, r))
+            continue;
+        out->part_of[r] = 0;
+        out->nmembers[0]++;
+        out->compute_s[r] = e->flops >= 0                   ? e->flops / cluster->gpu_flops
+                            : e->duration_by_rank_s != NULL ? e->duration_by_rank_s[next++]
+                                                            : e->duration_s;
+    }
+    return ZIPCCL_OK;
+}
+
+/* In a sendrecv only the ends of its pairs take part. */
+static bool member_takes_part(const struct zipccl_event *e, uint32_t member)
+{
+    if (e->op != ZIPCCL_SENDRECV)
+        return true;
+    for (uint32_t i = 0; i < e->npairs; i++)
+        if (e->pairs[i].src == member || e->pairs[i].dst == member)
+            return true;
+    return false;
+}
+
+static void add_members(const struct zipccl_event *e, const struct zipccl_trace_group *group,
+                        struct zipccl_program_event *out)
+{
+    for (uint32_t part = 0; part < group->nparts; part++)
+        for (uint32_t i = 0; i < group->size; i++) {
+            uint32_t rank = group->ranks[(size_t)part * group->size + i];
+
+            if (!runs_on(e, rank) || !member_takes_part(e, i))
+                continue;
+            out->part_of[rank] = part;
+            out->nmembers[part]++;
+        }
+}
+
+static zipccl_status add_event(struct zipccl_program *p, const struct zipccl_event *e,
+                               const struct zipccl_cluster *cluster, struct zipccl_samples *samples,
+                               struct zipccl_program_event *out, struct zipccl_error *error)
+{
+    out->event = e;
+    if (e->kind != ZIPCCL_EVENT_COMPUTE && e->kind != ZIPCCL_EVENT_COLLECTIVE)
+        return ZIPCCL_OK;
+    if (e->stream >= p->nstreams ||
+        (e->kind == ZIPCCL_EVENT_COLLECTIVE && e->group >= p->trace->header.ngroups))
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "event %" PRIu64 ": unknown stream or group",
+                           e->id);
+    if (e->kind == ZIPCCL_EVENT_COLLECTIVE)
+        out->group = &p->trace->header.groups[e->group];
+    out->nparts = out->group != NULL ? out->group->nparts : 1;
+    out->part_of = malloc(p->nranks * sizeof(*out->part_of));
+    out->nmembers = calloc(out->nparts, sizeof(*out->nmembers));
+    if (out->part_of == NULL || out->nmembers == NULL)
+        return nomem(error);
+    for (uint32_t r = 0; r < p->nranks; r++)
+        out->part_of[r] = ZIPCCL_NO_PART;
+    if (out->group == NULL)
+        return add_compute(p, e, cluster, out, error);
+    add_members(e, out->group, out);
+    return zipccl_program_add_call(p, e, samples, out, error);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return x[0] < y[0] ? -1 : x[0] > y[0];
+}
+
+/* Ids of events, sorted, with their indices beside them. */
+static zipccl_status index_ids(struct zipccl_program *p, struct zipccl_error *error)
+{
+    p->order = malloc((p->nevents + 1) * 2 * sizeof(*p->order));
+    p->last_op = malloc((p->nevents + 1) * sizeof(*p->last_op));
+    if (p->order == NULL || p->last_op == NULL)
+        return nomem(error);
+    for (size_t i = 0; i < p->nevents; i++) {
+        const struct zipccl_event *e = &p->trace->events[i];
+        bool runs = e->kind == ZIPCCL_EVENT_COMPUTE || e->kind == ZIPCCL_EVENT_COLLECTIVE;
+
+        p->order[2 * i] = runs ? e->id : UINT64_MAX; /* loop marks have no id */
+        p->order[2 * i + 1] = i;
+        p->last_op[i] = UINT32_MAX;
+    }
+    qsort(p->order, p->nevents, 2 * sizeof(*p->order), compare_ids);
+    return ZIPCCL_OK;
+}
+
+/* The op that 'id' means now: the last one written out, so inside a loop this iteration's. */
+static uint32_t find_op(const struct zipccl_program *p, uint64_t id)
+{
+    const uint64_t key[2] = {id, 0};
+    const uint64_t *found = bsearch(key, p->order, p->nevents, 2 * sizeof(*p->order), compare_ids);
+
+    return found == NULL ? UINT32_MAX : p->last_op[found[1]];
+}
+
+static bool grow(void **array, size_t *room, size_t n, size_t size)
+{
+    size_t more = *room > 0 ? *room : 256;
+    void *bigger;
+
+    while (more < n)
+        more *= 2;
+    if (more == *room)
+        return true;
+    bigger = realloc(*array, more * size);
+    if (bigger == NULL)
+        return false;
+    *array = bigger;
+    *room = more;
+    return true;
+}
+
+struct expansion {
+    struct zipccl_program *program;
+    struct zipccl_error *error;
+};
+
+static zipccl_status add_op(void *context, const struct zipccl_event *e, uint64_t number)
+{
+    struct expansion *x = context;
+    struct zipccl_program *p = x->program;
+    size_t index = (size_t)(e - p->trace->events);
+    struct zipccl_program_op *op;
+
+    if ((number + 1) * p->nranks > MAX_SLOTS)
+        return zipccl_fail(x->error, ZIPCCL_ERR_UNSUPPORTED,
+                           "more than %" PRIu64 " events x ranks: too many for one replay",
+                           MAX_SLOTS);
+    if (!grow((void **)&p->ops, &p->room, p->nops + 1, sizeof(*p->ops)) ||
+        !grow((void **)&p->deps, &p->deps_room, p->ndeps + e->ndeps + 1, sizeof(*p->deps)))
+        return nomem(x->error);
+    op = &p->ops[p->nops];
+    *op = (struct zipccl_program_op){(uint32_t)index, 0, (uint32_t)p->ndeps};
+    for (uint32_t i = 0; i < e->ndeps; i++) {
+        uint32_t dep = find_op(p, e->deps[i]);
+
+        if (dep == UINT32_MAX)
+            return zipccl_fail(x->error, ZIPCCL_ERR_INPUT,
+                               "event %" PRIu64 " depends on %" PRIu64
+                               ", which is unknown or comes later",
+                               e->id, e->deps[i]);
+        p->deps[p->ndeps++] = dep;
+        op->ndeps++;
+    }
+    p->last_op[index] = (uint32_t)p->nops++;
+    zipccl_program_count_call(p, &p->events[index]);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status build(struct zipccl_program *p, const struct zipccl_cluster *cluster,
+                           struct zipccl_samples *samples, struct zipccl_error *error)
+{
+    struct expansion x = {p, error};
+
+    for (size_t i = 0; i < p->nevents; i++)
+        ZIPCCL_TRY(add_event(p, &p->trace->events[i], cluster, samples, &p->events[i], error));
+    if (p->nrows == 0)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "trace %.100s has no collectives: nothing to replay",
+                           p->trace->header.name);
+    ZIPCCL_TRY(index_ids(p, error));
+    return zipccl_trace_expand(p->trace, add_op, &x, NULL, error);
+}
+
+zipccl_status zipccl_program_create(const struct zipccl_trace *trace,
+                                    const struct zipccl_cluster *cluster,
+                                    struct zipccl_samples *samples, struct zipccl_program **out,
+                                    struct zipccl_error *error)
+{
+    struct zipccl_program *p;
+    zipccl_status status;
+
+    ZIPCCL_TRY(check_world(trace, cluster, error));
+    p = calloc(1, sizeof(*p));
+    if (p == NULL)
+        return nomem(error);
+    p->trace = trace;
+    p->nranks = trace->header.nranks;
+    p->nstreams = trace->header.nstreams;
+    p->nevents = trace->nevents;
+    p->events = calloc(p->nevents + 1, sizeof(*p->events));
+    status = p->events != NULL ? build(p, cluster, samples, error) : nomem(error);
+    if (status != ZIPCCL_OK) {
+        zipccl_program_destroy(p);
+        return status;
+    }
+    *out = p;
+    return ZIPCCL_OK;
+}
+
+void zipccl_program_destroy(struct zipccl_program *program)
+{
+    if (program == NULL)
+        return;
+    for (size_t i = 0; program->events != NULL && i < program->nevents; i++) {
+        free(program->events[i].part_of);
+        free(program->events[i].nmembers);
+        free(program->events[i].compute_s);
+    }
+    for (uint32_t i = 0; i < program->nclasses; i++)
+        free(program->classes[i].splits);
+    free(program->events);
+    free(program->ops);
+    free(program->deps);
+    free(program->classes);
+    free(program->rows);
+    free(program->last_op);
+    free(program->order);
+    free(program);
+}

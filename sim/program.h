@@ -1,0 +1,87 @@
+/*
+ * program.h - a trace ready to be run: ops in program order, who takes part, what depends on what
+ *
+ * Repeats and loops are written out into ops.  Events that move the same (op, group, type, count,
+ * splits, samples) share a call class, so that they are priced once; events of one (op, group,
+ * dtype, count, nranks, stream) share a row of the result.  It knows no time of a collective.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_SIM_PROGRAM_H
+#define ZIPCCL_SIM_PROGRAM_H
+
+#include "models/cluster.h"
+#include "sim/samples.h"
+#include "traces/trace.h"
+
+#define ZIPCCL_NO_PART UINT32_MAX
+
+/* What is common to all ops of one event. */
+struct zipccl_program_event {
+    const struct zipccl_trace_group *group; /* NULL: compute */
+    const struct zipccl_event *event;
+    uint32_t *part_of;   /* [nranks] part of the group a rank runs it in, or ZIPCCL_NO_PART */
+    uint32_t *nmembers;  /* [nparts] ranks that take part in each; compute: [1] */
+    uint32_t nparts;     /* compute: 1 */
+    uint32_t class, row; /* collectives */
+    double *compute_s;   /* [nranks] alone; NULL unless compute */
+    double hbm_bytes;    /* compute: traffic, < 0: a share of the memory's rate */
+};
+
+struct zipccl_program_op {
+    uint32_t event; /* index into 'events' */
+    uint32_t ndeps, first_dep;
+};
+
+/* One distinct call. */
+struct zipccl_program_class {
+    const struct zipccl_event *event; /* an example */
+    const struct zipccl_trace_group *group;
+    uint32_t set;   /* of samples */
+    size_t *splits; /* [size * size] uneven ops, else NULL */
+};
+
+struct zipccl_program_row {
+    const struct zipccl_event *event; /* an example */
+    uint64_t calls;                   /* of one rank that takes part */
+    double recorded_s;                /* sum over calls; < 0 if one is not recorded */
+};
+
+struct zipccl_program {
+    const struct zipccl_trace *trace;
+    uint32_t nranks, nstreams;
+    size_t nevents;
+    struct zipccl_program_event *events; /* [nevents] as in the trace; loop marks are empty */
+    size_t nops, room;
+    struct zipccl_program_op *ops; /* [nops] */
+    size_t ndeps, deps_room;
+    uint32_t *deps; /* ops, each before the op that waits for it */
+    uint32_t nclasses, nrows;
+    struct zipccl_program_class *classes;
+    struct zipccl_program_row *rows;
+    uint32_t *last_op;     /* [nevents] while building */
+    uint64_t *order;       /* [nevents] events by id, while building */
+    bool scaled, recorded; /* compute time from flops; from recorded durations */
+};
+
+/*
+ * Build the program of 'trace' for 'cluster'; 'trace' must outlive it.
+ *
+ * ZIPCCL_ERR_INPUT with the event and the reason: no collectives, another world than the cluster
+ * has, unknown or later dependencies, compute without a duration, samples that do not fit.
+ * ZIPCCL_ERR_UNSUPPORTED if ops times ranks are too many to keep.
+ */
+zipccl_status zipccl_program_create(const struct zipccl_trace *trace,
+                                    const struct zipccl_cluster *cluster,
+                                    struct zipccl_samples *samples, struct zipccl_program **out,
+                                    struct zipccl_error *error);
+void zipccl_program_destroy(struct zipccl_program *program);
+
+/* World ranks of part 'part', in the group's order. */
+static inline const uint32_t *zipccl_program_members(const struct zipccl_program_event *event,
+                                                     uint32_t part)
+{
+    return event->group->ranks + (size_t)part * event->group->size;
+}
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * program_calls.h - call classes and rows of a program; private to program.c
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_SIM_PROGRAM_CALLS_H
+#define ZIPCCL_SIM_PROGRAM_CALLS_H
+
+#include "sim/program.h"
+
+/* Give the collective 'event' its class and its row. */
+zipccl_status zipccl_program_add_call(struct zipccl_program *program,
+                                      const struct zipccl_event *event,
+                                      struct zipccl_samples *samples,
+                                      struct zipccl_program_event *out, struct zipccl_error *error);
+
+/* Count one op of 'event' in its row; nothing for compute. */
+void zipccl_program_count_call(struct zipccl_program *program,
+                               const struct zipccl_program_event *event);
+
+#endif
