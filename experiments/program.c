@@ -125,7 +125,7 @@ static int option_error(const struct argp_option *options, const char *word, con
     size_t n = 0;
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    for (; options->name != NULL || options->key != 0; options++) {
+    for (; options->name != NULL || options->doc != NULL; options++) {
         bool is_long = options->name != NULL && strncmp(word, "--", 2) == 0 &&
                        strcmp(name + 2, options->name) == 0;
         bool is_short = word[0] == '-' && word[1] != '-' && word[1] == options->key;
@@ -151,7 +151,7 @@ struct parse_state {
     const char *program, *usage_name;
     void *input;
     bool *helped;
-    int exit_code;
+    int next; /* index after the argument that ended the parse */
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -166,6 +166,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         *parse_state->helped = true;
         state->next = state->argc;
         return ECANCELED;
+    case ARGP_KEY_ERROR: parse_state->next = state->next; return 0;
     default: (void)arg; return ARGP_ERR_UNKNOWN;
     }
 }
@@ -175,17 +176,16 @@ int zipccl_parse_options(const struct argp *argp, int argc, char **argv, const c
 {
     static const struct argp_option own[] = {{"help", 'h', NULL, 0, "print this help", -1}, {0}};
     struct argp_child children[] = {{argp, 0, NULL, 0}, {0}};
-    struct parse_state state = {argp, program, usage_name, input, helped, ZIPCCL_EXIT_OK};
+    struct parse_state state = {argp, program, usage_name, input, helped, 0};
     struct argp wrapper = {own, parse, NULL, NULL, children, NULL, NULL};
-    int next = 0;
 
     *helped = false;
     error_t result =
-        argp_parse(&wrapper, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, &next, &state);
+        argp_parse(&wrapper, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_NO_EXIT, NULL, &state);
     if (*helped || result == 0)
         return ZIPCCL_EXIT_OK;
-    if (result == EINVAL && next > 0 && next <= argc)
-        return option_error(argp->options, argv[next - 1], program);
+    if (result == EINVAL && state.next > 0 && state.next <= argc)
+        return option_error(argp->options, argv[state.next - 1], program);
     /* The parser of the command has told the reason. */
     return ZIPCCL_EXIT_USAGE;
 }

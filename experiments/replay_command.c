@@ -64,7 +64,7 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g\n"
     "  zipccl replay traces/samples/moe64 --cluster h100-8x8-400g --html moe64.html\n"
-    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps -J out.json\n\n"
+    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n\n"
     "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. Several "
     "traces "
     "are replayed one after the other; -J, --csv and --html then are refused, since each file "

@@ -101,8 +101,8 @@ int zipccl_trace_command(int argc, char **argv)
                                   options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace info: name a trace");
-    zipccl_status status = print_info(&options, &error);
+    zipccl_status status = write_json(&options, &error);
     if (status == ZIPCCL_OK)
-        status = write_json(&options, &error);
+        status = print_info(&options, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
