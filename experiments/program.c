@@ -130,6 +130,8 @@ static int option_error(const struct argp_option *options, const char *word, con
                        strcmp(name + 2, options->name) == 0;
         bool is_short = word[0] == '-' && word[1] != '-' && word[1] == options->key;
 
+        if (is_short && options->arg == NULL)
+            return zipccl_usage_error(program, "unknown option in '%s'", name);
         if (is_long || is_short)
             return options->arg != NULL
                        ? zipccl_usage_error(program, "option '%s' needs a value (%s)", name,
