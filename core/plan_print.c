@@ -39,8 +39,10 @@ static void print_place(const struct zipccl_place *p, FILE *out)
 
 static void print_step(const struct zipccl_step *s, uint32_t number, FILE *out)
 {
-    fprintf(out, "%4u %-5s %-8s chunk %u %s", number, NAME(lanes, s->lane), NAME(kinds, s->kind),
-            s->chunk, NAME(patterns, s->pattern));
+    fprintf(out, "%4u %-5s %-8s chunk %u", number, NAME(lanes, s->lane), NAME(kinds, s->kind),
+            s->chunk);
+    if (s->kind != ZIPCCL_STEP_NATIVE)
+        fprintf(out, " %s", NAME(patterns, s->pattern));
     if (s->kind != ZIPCCL_STEP_COPY && s->kind != ZIPCCL_STEP_NATIVE)
         fprintf(out, " %s", NAME(forms, s->form));
     if (is_wire(s) && s->lowering == ZIPCCL_LOWER_RING)

@@ -54,8 +54,13 @@ zipccl_status zipccl_shape_init(struct zipccl_shape *shape, const struct zipccl_
         shape->pattern = ZIPCCL_PATTERN_ALL_TO_ALL;
         shape->send_stride = shape->recv_stride = call->count;
         break;
-    case ZIPCCL_ALLTOALLV:
     case ZIPCCL_SENDRECV:
+        /* One peer to send to and one to receive from: one message each. */
+        shape->pattern = ZIPCCL_PATTERN_PAIRS;
+        shape->uneven = true;
+        shape->rx_messages = 1;
+        return ring ? ZIPCCL_ERR_UNSUPPORTED : ZIPCCL_OK;
+    case ZIPCCL_ALLTOALLV:
         shape->pattern = ZIPCCL_PATTERN_PAIRS;
         shape->uneven = true;
         break;
@@ -108,7 +113,7 @@ zipccl_status zipccl_shape_cut(const struct zipccl_shape *shape, const struct zi
 
     /* Pair chunks below ZIPCCL_RAW_BELOW_N would travel raw: do not ask for such. */
     if (shape->uneven)
-        most = divide_up(most, ZIPCCL_RAW_BELOW_N);
+        most /= ZIPCCL_RAW_BELOW_N;
     if (nchunks > most)
         nchunks = (uint32_t)most;
     if (nchunks > MAX_CHUNKS)

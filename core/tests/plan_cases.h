@@ -53,7 +53,8 @@ static inline size_t *make_splits(enum zipccl_op op, size_t count, uint32_t nran
                 n = d == (s + 1) % nranks && s % 3 != 2 ? count - s % 2 * (count / 2) : 0;
             splits[s * nranks + d] = n;
         }
-    splits[nranks - 1] = count;
+    if (op == ZIPCCL_ALLTOALLV)
+        splits[nranks - 1] = count;
     return splits;
 }
 

@@ -1,0 +1,321 @@
+/*
+ * pricing.c - places the communicators of a program, chooses and prices their calls
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/pricing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Staging that a call may use, as the communicator's default. */
+#define MAX_STAGING_BYTES ((size_t)256 << 20)
+
+/* Sizes of one call's messages, for the chooser. */
+struct sizing {
+    struct zipccl_samples *samples;
+    uint32_t set;
+    size_t element;
+    double ratio_delta;
+};
+
+static size_t shift_ratio(const struct sizing *s, size_t n, size_t nbytes)
+{
+    double raw = (double)(n * s->element), ratio;
+
+    if (s->ratio_delta == 0 || nbytes == 0)
+        return nbytes;
+    ratio = raw / (double)nbytes + s->ratio_delta;
+    return ratio > 1 ? (size_t)(raw / ratio) : (size_t)raw;
+}
+
+static size_t message_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
+{
+    const struct sizing *s = context;
+    size_t mean, longest;
+
+    (void)src;
+    (void)dst;
+    zipccl_samples_bytes(s->samples, s->set, n, &mean, &longest);
+    return shift_ratio(s, n, mean);
+}
+
+static int message_overflows(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity)
+{
+    const struct sizing *s = context;
+    size_t mean, longest;
+
+    (void)src;
+    (void)dst;
+    zipccl_samples_bytes(s->samples, s->set, n, &mean, &longest);
+    return shift_ratio(s, n, longest) > capacity;
+}
+
+void zipccl_scenario_init(struct zipccl_scenario *scenario)
+{
+    *scenario = (struct zipccl_scenario){.nic_factor = 1, .codec_factor = 1, .flows = true};
+}
+
+/* Everything needed to price one class on one placement. */
+struct job {
+    const struct zipccl_program_class *class;
+    struct zipccl_placement placement;
+    const struct zipccl_cost_params *params;
+    struct sizing sizing;
+    bool flows;
+};
+
+static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
+                                struct zipccl_price *out)
+{
+    const struct zipccl_event *e = job->class->event;
+    struct zipccl_call call = {.op = e->op,
+                               .dtype = e->dtype,
+                               .redop = e->redop,
+                               .root = e->root,
+                               .count = e->count,
+                               .has_native = true};
+    struct sizing sizing = job->sizing;
+    struct zipccl_wire_sizes sizes = {.bytes = message_bytes,
+                                      .context = &sizing,
+                                      .splits = job->class->splits,
+                                      .overflows = message_overflows};
+    struct zipccl_plan *plan = NULL;
+    struct zipccl_cost cost;
+    zipccl_status status = ZIPCCL_OK;
+
+    ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode, MAX_STAGING_BYTES,
+                             &plan, &cost));
+    out->total_s = cost.total_s;
+    out->codec_s = cost.codec_s;
+    out->raw_bytes = (double)cost.raw_bytes;
+    out->wire_bytes = (double)cost.wire_bytes;
+    out->compressed = plan->compressed;
+    snprintf(out->name, sizeof(out->name), "%s", plan->strategy);
+    if (job->flows)
+        status = zipccl_flow_create(plan, &job->placement, job->params, &sizes, &cost, &out->flow);
+    zipccl_plan_destroy(plan);
+    return status;
+}
+
+/* Node and slot of each rank of a part, nodes numbered as they come: equal keys, equal prices. */
+static void place_part(const struct zipccl_cluster *c, const uint32_t *ranks, uint32_t n,
+                       uint32_t *nodes, uint32_t *slots)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        nodes[i] = ranks[i] / c->gpus_per_node;
+        slots[i] = ranks[i] % c->gpus_per_node;
+    }
+}
+
+static bool same_place(const struct zipccl_topology *a, const uint32_t *a_slots,
+                       const struct zipccl_topology *b, const uint32_t *b_slots)
+{
+    return memcmp(a->node_of, b->node_of, a->nranks * sizeof(*a->node_of)) == 0 &&
+           memcmp(a_slots, b_slots, a->nranks * sizeof(*a_slots)) == 0;
+}
+
+/* The distinct placements of a group's parts. */
+struct places {
+    uint32_t n;
+    struct zipccl_topology **topologies;
+    uint32_t **slots;
+    uint32_t *place_of; /* [nparts] */
+};
+
+static void release_places(struct places *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        zipccl_topology_destroy(p->topologies[i]);
+        free(p->slots[i]);
+    }
+    free(p->topologies);
+    free(p->slots);
+    free(p->place_of);
+}
+
+static zipccl_status add_place(struct places *p, const struct zipccl_cluster *c,
+                               const struct zipccl_trace_group *group, uint32_t part,
+                               uint32_t *nodes)
+{
+    const uint32_t *ranks = group->ranks + (size_t)part * group->size;
+    uint32_t *slots = malloc(group->size * sizeof(*slots)), k = 0;
+    struct zipccl_topology *topology = NULL;
+    zipccl_status status = slots != NULL ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
+
+    if (status == ZIPCCL_OK) {
+        place_part(c, ranks, group->size, nodes, slots);
+        status = zipccl_topology_create(group->size, nodes, &topology);
+    }
+    if (status != ZIPCCL_OK) {
+        free(slots);
+        return status;
+    }
+    while (k < p->n && !same_place(p->topologies[k], p->slots[k], topology, slots))
+        k++;
+    p->place_of[part] = k;
+    if (k < p->n) {
+        zipccl_topology_destroy(topology);
+        free(slots);
+        return ZIPCCL_OK;
+    }
+    p->topologies[k] = topology;
+    p->slots[k] = slots;
+    p->n++;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status find_places(struct places *p, const struct zipccl_cluster *c,
+                                 const struct zipccl_trace_group *group)
+{
+    uint32_t *nodes = malloc(group->size * sizeof(*nodes));
+    zipccl_status status = ZIPCCL_OK;
+
+    p->topologies = calloc(group->nparts, sizeof(*p->topologies));
+    p->slots = calloc(group->nparts, sizeof(*p->slots));
+    p->place_of = calloc(group->nparts, sizeof(*p->place_of));
+    if (nodes == NULL || p->topologies == NULL || p->slots == NULL || p->place_of == NULL)
+        status = ZIPCCL_ERR_NOMEM;
+    for (uint32_t part = 0; part < group->nparts && status == ZIPCCL_OK; part++)
+        status = add_place(p, c, group, part, nodes);
+    free(nodes);
+    return status;
+}
+
+static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
+                                 const struct places *places, struct job *job)
+{
+    uint32_t nparts = job->class->group->nparts, first = pricing->ncalls;
+    struct zipccl_priced_call *calls =
+        realloc(pricing->calls, (first + places->n) * sizeof(*calls));
+
+    if (calls == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    pricing->calls = calls;
+    pricing->call_of[index] = malloc(nparts * sizeof(uint32_t));
+    if (pricing->call_of[index] == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    for (uint32_t part = 0; part < nparts; part++)
+        pricing->call_of[index][part] = first + places->place_of[part];
+    for (uint32_t k = 0; k < places->n; k++) {
+        struct zipccl_priced_call *call = &calls[pricing->ncalls++];
+
+        memset(call, 0, sizeof(*call));
+        snprintf(call->raw.name, sizeof(call->raw.name), "none");
+        snprintf(call->compressed.name, sizeof(call->compressed.name), "none");
+        /* Alone in its group, or empty: nothing moves. */
+        if (job->class->group->size < 2 || job->class->event->count == 0)
+            continue;
+        job->placement = (struct zipccl_placement){places->topologies[k], places->slots[k]};
+        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_RAW, &call->raw));
+        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, &call->compressed));
+    }
+    return ZIPCCL_OK;
+}
+
+static zipccl_status price_all(const struct zipccl_program *program,
+                               const struct zipccl_scenario *scenario,
+                               struct zipccl_samples *samples, struct zipccl_pricing *pricing,
+                               struct zipccl_error *error)
+{
+    struct zipccl_cost_params params;
+
+    zipccl_cluster_cost_params(&pricing->cluster, &params);
+    for (uint32_t i = 0; i < program->nclasses; i++) {
+        const struct zipccl_program_class *class = &program->classes[i];
+        const struct zipccl_event *e = class->event;
+        struct places places = {.n = 0};
+        struct job job = {
+            .class = class,
+            .params = &params,
+            .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta},
+            .flows = scenario->flows};
+        zipccl_status status = find_places(&places, &pricing->cluster, class->group);
+
+        if (status == ZIPCCL_OK)
+            status = price_class(pricing, i, &places, &job);
+        release_places(&places);
+        if (status != ZIPCCL_OK)
+            return zipccl_fail(error, status, "event %" PRIu64 ", %s of %" PRIu64 " %s: %s", e->id,
+                               zipccl_op_name(e->op), e->count, zipccl_dtype_name(e->dtype),
+                               zipccl_status_string(status));
+    }
+    return zipccl_samples_check(samples, error);
+}
+
+zipccl_status zipccl_pricing_create(const struct zipccl_program *program,
+                                    const struct zipccl_cluster *cluster,
+                                    const struct zipccl_scenario *scenario,
+                                    struct zipccl_samples *samples, struct zipccl_pricing **out,
+                                    struct zipccl_error *error)
+{
+    struct zipccl_pricing *pricing = calloc(1, sizeof(*pricing));
+    zipccl_status status;
+
+    if (pricing == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    pricing->cluster = *cluster;
+    pricing->cluster.nic_Bps *= scenario->nic_factor;
+    pricing->cluster.encode_Bps *= scenario->codec_factor;
+    pricing->cluster.decode_Bps *= scenario->codec_factor;
+    pricing->nclasses = program->nclasses;
+    pricing->call_of = calloc((size_t)program->nclasses + 1, sizeof(*pricing->call_of));
+    status = pricing->call_of != NULL ? price_all(program, scenario, samples, pricing, error)
+                                      : zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    if (status != ZIPCCL_OK) {
+        zipccl_pricing_destroy(pricing);
+        return status;
+    }
+    *out = pricing;
+    return ZIPCCL_OK;
+}
+
+void zipccl_pricing_destroy(struct zipccl_pricing *pricing)
+{
+    if (pricing == NULL)
+        return;
+    for (uint32_t i = 0; i < pricing->ncalls; i++) {
+        zipccl_flow_destroy(pricing->calls[i].raw.flow);
+        zipccl_flow_destroy(pricing->calls[i].compressed.flow);
+    }
+    for (uint32_t i = 0; pricing->call_of != NULL && i < pricing->nclasses; i++)
+        free(pricing->call_of[i]);
+    free(pricing->call_of);
+    free(pricing->calls);
+    free(pricing);
+}
+
+/* Equal prices stay uncompressed. */
+static bool takes_compressed(const struct zipccl_priced_call *call)
+{
+    return call->compressed.total_s < call->raw.total_s;
+}
+
+const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *pricing,
+                                              const struct zipccl_program_event *event,
+                                              uint32_t part, int mode)
+{
+    const struct zipccl_priced_call *call = &pricing->calls[pricing->call_of[event->class][part]];
+
+    if (mode == ZIPCCL_STEP_RAW)
+        return &call->raw;
+    if (mode == ZIPCCL_STEP_COMPRESSED)
+        return &call->compressed;
+    return takes_compressed(call) ? &call->compressed : &call->raw;
+}
+
+bool zipccl_pricing_adaptive_is(const struct zipccl_pricing *pricing, int mode)
+{
+    for (uint32_t i = 0; i < pricing->ncalls; i++) {
+        const struct zipccl_priced_call *call = &pricing->calls[i];
+        bool compressed = takes_compressed(call);
+
+        if (mode == ZIPCCL_STEP_RAW && compressed)
+            return false;
+        if (mode == ZIPCCL_STEP_COMPRESSED && !compressed && call->compressed.compressed)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,71 @@
+/*
+ * pricing.h - every distinct call of a program, chosen and priced at T0 for one cluster
+ *
+ * A communicator's price depends on where its ranks lie, so a call is priced once per placement
+ * (ranks of a part by node and slot).  Adaptive takes the cheaper of the best uncompressed and the
+ * best compressed plan, which is what zipccl_choose() does in that mode.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_SIM_PRICING_H
+#define ZIPCCL_SIM_PRICING_H
+
+#include "core/strategy.h"
+#include "sim/flow.h"
+#include "sim/program.h"
+#include "sim/result.h"
+
+/* One call under one mode. */
+struct zipccl_price {
+    struct zipccl_flow *flow; /* owned; NULL for a call that moves nothing */
+    double total_s, codec_s;
+    double raw_bytes, wire_bytes; /* per rank, mean */
+    bool compressed;
+    char name[48];
+};
+
+/* One call on one placement. */
+struct zipccl_priced_call {
+    struct zipccl_price raw, compressed;
+};
+
+struct zipccl_pricing {
+    struct zipccl_cluster cluster;
+    uint32_t nclasses;
+    uint32_t ncalls;
+    struct zipccl_priced_call *calls; /* [ncalls] */
+    uint32_t **call_of;               /* [nclasses][nparts] index into 'calls' */
+};
+
+/* What differs from the cluster and the samples as they are. */
+struct zipccl_scenario {
+    double nic_factor;   /* times nic.rate */
+    double ratio_delta;  /* added to every ratio, at least 1 in the end */
+    double codec_factor; /* times encode and decode rate */
+    bool flows;          /* make flows; T0 alone needs none */
+};
+
+void zipccl_scenario_init(struct zipccl_scenario *scenario);
+
+/*
+ * Price all calls of 'program'.
+ *
+ * samples  sizes measured on the way are remembered in it
+ * ZIPCCL_ERR_INPUT if no strategy serves a call, naming it; as zipccl_samples_check().
+ */
+zipccl_status zipccl_pricing_create(const struct zipccl_program *program,
+                                    const struct zipccl_cluster *cluster,
+                                    const struct zipccl_scenario *scenario,
+                                    struct zipccl_samples *samples, struct zipccl_pricing **out,
+                                    struct zipccl_error *error);
+void zipccl_pricing_destroy(struct zipccl_pricing *pricing);
+
+/* The price of a part of an event in 'mode': ZIPCCL_STEP_RAW, _COMPRESSED or _ADAPTIVE. */
+const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *pricing,
+                                              const struct zipccl_program_event *event,
+                                              uint32_t part, int mode);
+
+/* Whether adaptive does the same as 'mode' for every call, so that one replay serves both. */
+bool zipccl_pricing_adaptive_is(const struct zipccl_pricing *pricing, int mode);
+
+#endif
