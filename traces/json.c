@@ -310,6 +310,9 @@ zipccl_status zipccl_json_string(const struct zipccl_place *at, const struct zip
     if (node->type != ZIPCCL_JSON_STRING || node->value.string[0] == '\0')
         return zipccl_place_fail(at, "\"%s\" is %s, expected a string that is not empty", name,
                                  zipccl_json_describe(found, node));
+    if (!zipccl_text_printable(node->value.string))
+        return zipccl_place_fail(at, "\"%s\" is %s with control characters, expected none", name,
+                                 zipccl_json_describe(found, node));
     *out = node->value.string;
     return ZIPCCL_OK;
 }

@@ -80,6 +80,9 @@ const char *zipccl_json_describe(char out[ZIPCCL_QUOTE_SIZE], const struct zipcc
 /* True if [nbytes] of 's' are UTF-8: no overlong forms, surrogates or cut sequences. */
 bool zipccl_utf8_valid(const char *s, size_t nbytes);
 
+/* True if 's' has no control characters, which a terminal would obey. */
+bool zipccl_text_printable(const char *s);
+
 /*
  * Parse [nbytes] of 'text', which must be one object, into 'arena'.
  * ZIPCCL_ERR_INPUT with the reason if it is not.
@@ -106,7 +109,7 @@ zipccl_status zipccl_json_uint(const struct zipccl_place *at, const struct zipcc
 zipccl_status zipccl_json_real(const struct zipccl_place *at, const struct zipccl_json *node,
                                const char *name, double *out);
 
-/* A string that is not empty; it lives in the arena of the parse. */
+/* A string that is not empty and has no control characters; it lives in the arena of the parse. */
 zipccl_status zipccl_json_string(const struct zipccl_place *at, const struct zipccl_json *node,
                                  const char *name, const char **out);
 

@@ -55,6 +55,13 @@ const char *zipccl_quote(char out[ZIPCCL_QUOTE_SIZE], const char *s)
     return out;
 }
 
+bool zipccl_text_printable(const char *s)
+{
+    while ((unsigned char)*s >= 0x20 && *s != 0x7f)
+        s++;
+    return *s == '\0';
+}
+
 const char *zipccl_json_describe(char out[ZIPCCL_QUOTE_SIZE], const struct zipccl_json *node)
 {
     switch (node->type) {

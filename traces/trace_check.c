@@ -18,6 +18,8 @@ static zipccl_status check_name(const struct zipccl_place *at, const char *what,
 {
     if (name == NULL || name[0] == '\0')
         return zipccl_place_fail(at, "\"%s\" is empty, expected a string", what);
+    if (!zipccl_text_printable(name))
+        return zipccl_place_fail(at, "\"%s\" with control characters, expected none", what);
     return ZIPCCL_OK;
 }
 
@@ -157,8 +159,10 @@ zipccl_status zipccl_trace_check_header(const struct zipccl_place *at,
         return zipccl_place_fail(at, "\"recorded_step_s\" is no number, expected seconds");
     if (h->tokens_per_step > ZIPCCL_JSON_MAX_INTEGER)
         return zipccl_place_fail(at, "\"tokens_per_step\" is over 2^53, expected fewer");
-    if (h->samples != NULL && h->samples[0] == '\0')
-        return zipccl_place_fail(at, "\"samples\" is empty, expected a path");
+    if (h->samples != NULL)
+        ZIPCCL_TRY(check_name(at, "samples", h->samples));
+    if (h->model != NULL && h->model[0] != '\0')
+        ZIPCCL_TRY(check_name(at, "model", h->model));
     ZIPCCL_TRY(check_streams(at, h));
     ZIPCCL_TRY(check_groups(at, h));
     return check_splits(at, h);
@@ -311,6 +315,8 @@ zipccl_status zipccl_trace_check_event(struct zipccl_trace_checker *c,
     if (e->kind != ZIPCCL_EVENT_LOOP_END && (e->repeat == 0 || e->repeat > ZIPCCL_JSON_MAX_INTEGER))
         return zipccl_place_fail(at, "\"repeat\" is %" PRIu64 " in a %s, expected 1 to 2^53",
                                  e->repeat, event_kinds[e->kind]);
+    if (e->kind != ZIPCCL_EVENT_LOOP_END && e->label != NULL && e->label[0] != '\0')
+        ZIPCCL_TRY(check_name(at, "label", e->label));
     if (e->kind == ZIPCCL_EVENT_COMPUTE || e->kind == ZIPCCL_EVENT_COLLECTIVE) {
         if (e->stream >= c->header->nstreams)
             return zipccl_place_fail(at, "stream %" PRIu32 ", expected 0 to %" PRIu32, e->stream,

@@ -148,6 +148,8 @@ static zipccl_status check_samples(const struct zipccl_trace_checker *c,
 
         if (s == NULL || s[0] == '\0' || (class && s[6] == '\0'))
             return zipccl_place_fail(at, "an empty name in \"samples\", expected a tensor's");
+        if (!zipccl_text_printable(s))
+            return zipccl_place_fail(at, "\"samples\" with control characters, expected none");
         if (class && e->nsamples > 1)
             return zipccl_place_fail(at, "a class among %" PRIu32 " samples, expected it alone",
                                      e->nsamples);
