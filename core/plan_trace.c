@@ -91,14 +91,11 @@ static struct message message_of(const struct zipccl_check *c, const struct zipc
 static size_t locate(const struct trace *t, const struct zipccl_place *place, uint32_t p)
 {
     const struct zipccl_check *c = t->check;
-    size_t at = place->base + p * place->peer_stride + t->rank * place->self_stride;
+    size_t at = place->base + t->rank * place->self_stride;
     const size_t *displs = place->buf == ZIPCCL_BUF_SEND ? c->send_displs : c->recv_displs;
 
-    if (place->buf == ZIPCCL_BUF_TX || place->buf == ZIPCCL_BUF_RX)
-        return at;
-    if (place->uneven)
-        at += displs[(size_t)t->rank * c->plan->nranks + p];
-    return at * c->size;
+    at += place->uneven ? displs[(size_t)t->rank * c->plan->nranks + p] : p * place->peer_stride;
+    return place->buf == ZIPCCL_BUF_TX || place->buf == ZIPCCL_BUF_RX ? at : at * c->size;
 }
 
 /* Where the send buffer lies in the receive buffer, in place. */
@@ -176,26 +173,22 @@ static void touch_outgoing(struct trace *t, uint32_t step, uint32_t p)
     const struct zipccl_step *s = &t->check->plan->steps[step];
     struct message m = message_of(t->check, s, t->rank, p);
     enum when when = s->raw_of != ZIPCCL_STEP_NONE ? OVERFLOW : ALWAYS;
-    struct content read = m.content;
 
     if (m.n == 0 || (when == OVERFLOW && m.n < t->check->plan->raw_below_n))
         return;
     if (s->kind == ZIPCCL_STEP_SIZES && !m.content.coded)
         return;
-    if (s->kind == ZIPCCL_STEP_ENCODE) {
-        struct content coded = m.content;
-
-        coded.offset = locate(t, &s->src, p);
-        touch(t, step, &s->src, p, false, ALWAYS, m.n * t->check->size, read);
-        touch(t, step, &s->dst, p, true, ALWAYS, m.room, coded);
-        return;
-    }
     if (s->src.buf == ZIPCCL_BUF_SEND && locate(t, &s->src, p) != m.content.offset &&
         t->status == ZIPCCL_OK)
         t->status = zipccl_check_fail(t->check, step, "content",
-                                      "rank %u sends byte %zu to peer %u, not byte %zu", t->rank,
+                                      "rank %u takes byte %zu for peer %u, not byte %zu", t->rank,
                                       locate(t, &s->src, p), p, m.content.offset);
-    touch(t, step, &s->src, p, false, when, m.room, read);
+    if (s->kind == ZIPCCL_STEP_ENCODE) {
+        touch(t, step, &s->src, p, false, ALWAYS, m.n * t->check->size, m.content);
+        touch(t, step, &s->dst, p, true, ALWAYS, m.room, m.content);
+        return;
+    }
+    touch(t, step, &s->src, p, false, when, m.room, m.content);
 }
 
 static uint32_t resend_of(const struct zipccl_plan *plan, uint32_t resolve)

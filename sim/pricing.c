@@ -64,7 +64,7 @@ struct job {
     struct zipccl_placement placement;
     const struct zipccl_cost_params *params;
     struct sizing sizing;
-    bool flows;
+    bool flows, raw_only;
 };
 
 static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
@@ -210,7 +210,8 @@ static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
             continue;
         job->placement = (struct zipccl_placement){places->topologies[k], places->slots[k]};
         ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_RAW, &call->raw));
-        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, &call->compressed));
+        if (!job->raw_only)
+            ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, &call->compressed));
     }
     return ZIPCCL_OK;
 }
@@ -231,7 +232,8 @@ static zipccl_status price_all(const struct zipccl_program *program,
             .class = class,
             .params = &params,
             .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta},
-            .flows = scenario->flows};
+            .flows = scenario->flows,
+            .raw_only = scenario->raw_only};
         zipccl_status status = find_places(&places, &pricing->cluster, class->group);
 
         if (status == ZIPCCL_OK)

@@ -43,6 +43,7 @@ struct zipccl_scenario {
     double ratio_delta;  /* added to every ratio, at least 1 in the end */
     double codec_factor; /* times encode and decode rate */
     bool flows;          /* make flows; T0 alone needs none */
+    bool raw_only;       /* the other modes are not asked for */
 };
 
 void zipccl_scenario_init(struct zipccl_scenario *scenario);

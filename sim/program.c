@@ -51,29 +51,49 @@ static bool runs_on(const struct zipccl_event *e, uint32_t rank)
     return false;
 }
 
+/*
+ * Work of a kernel on one rank.  With flops it is a roofline: SM time from the flops, traffic as
+ * given.  A recorded duration is SM time, and its traffic, given or assumed, fits into it.
+ */
+static void set_work(const struct zipccl_event *e, const struct zipccl_cluster *c, double seconds,
+                     struct zipccl_program_event *out, uint32_t rank)
+{
+    double sm = e->flops >= 0 ? e->flops / c->gpu_flops : seconds, most = sm * c->gpu_hbm_Bps;
+    double traffic = e->hbm_bytes >= 0 ? e->hbm_bytes : c->compute_hbm_share * most;
+
+    if (e->flops < 0 && traffic > most)
+        traffic = most;
+    out->sm_s[rank] = sm;
+    out->hbm_bytes[rank] = traffic;
+    out->compute_s[rank] = traffic > most ? traffic / c->gpu_hbm_Bps : sm;
+}
+
 static zipccl_status add_compute(struct zipccl_program *p, const struct zipccl_event *e,
                                  const struct zipccl_cluster *cluster,
                                  struct zipccl_program_event *out, struct zipccl_error *error)
 {
     uint32_t next = 0;
 
-    out->compute_s = calloc(p->nranks, sizeof(double));
+    out->compute_s = calloc(3 * (size_t)p->nranks, sizeof(double));
     if (out->compute_s == NULL)
         return nomem(error);
+    out->sm_s = out->compute_s + p->nranks;
+    out->hbm_bytes = out->sm_s + p->nranks;
     if (e->flops < 0 && e->duration_s < 0 && e->duration_by_rank_s == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "compute event %" PRIu64 " has no duration and no flops", e->id);
     p->scaled |= e->flops >= 0;
     p->recorded |= e->flops < 0;
-    out->hbm_bytes = e->hbm_bytes;
     for (uint32_t r = 0; r < p->nranks; r++) {
+        double seconds = e->duration_s;
+
         if (!runs_on(e, r))
             continue;
+        if (e->duration_by_rank_s != NULL)
+            seconds = e->duration_by_rank_s[next++];
         out->part_of[r] = 0;
         out->nmembers[0]++;
-        out->compute_s[r] = e->flops >= 0                   ? e->flops / cluster->gpu_flops
-                            : e->duration_by_rank_s != NULL ? e->duration_by_rank_s[next++]
-                                                            : e->duration_s;
+        set_work(e, cluster, seconds, out, r);
     }
     return ZIPCCL_OK;
 }

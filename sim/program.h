@@ -24,8 +24,10 @@ struct zipccl_program_event {
     uint32_t *nmembers;  /* [nparts] ranks that take part in each; compute: [1] */
     uint32_t nparts;     /* compute: 1 */
     uint32_t class, row; /* collectives */
-    double *compute_s;   /* [nranks] alone; NULL unless compute */
-    double hbm_bytes;    /* compute: traffic, < 0: a share of the memory's rate */
+    double *
+        compute_s; /* [nranks] alone: the longer of its SM and its memory time; NULL unless compute */
+    double *sm_s;      /* [nranks] all SMs for so long */
+    double *hbm_bytes; /* [nranks] memory traffic */
 };
 
 struct zipccl_program_op {

@@ -73,20 +73,18 @@ static void finish(struct schedule *s, uint32_t op, uint32_t rank)
     }
 }
 
-/* A kernel holds all SMs and a share of the memory, so codec work beside it slows it. */
+/* A kernel needs SMs and memory, so codec work beside it slows it where that is what it lacks. */
 static void run_compute(struct schedule *s, const struct zipccl_program_event *e, uint32_t rank)
 {
-    const struct zipccl_cluster *c = &s->pricing->cluster;
-    double seconds = e->compute_s[rank], most = seconds * c->gpu_hbm_Bps;
-    double traffic = e->hbm_bytes >= 0 ? e->hbm_bytes : c->compute_hbm_share * most;
     sg_host_t hosts[2] = {s->platform.sm[rank], s->platform.hbm[rank]};
-    double work[2] = {seconds * ZIPCCL_PLATFORM_SPEED, traffic < most ? traffic : most};
+    double work[2] = {e->sm_s[rank] * ZIPCCL_PLATFORM_SPEED, e->hbm_bytes[rank]};
     double nbytes[4] = {0, 0, 0, 0};
+    int first = work[0] > 0 ? 0 : 1, last = work[1] > 0 ? 2 : 1;
     sg_exec_t task;
 
-    if (seconds <= 0)
+    if (e->compute_s[rank] <= 0)
         return;
-    task = sg_actor_parallel_exec_init(work[1] > 0 ? 2 : 1, hosts, work, nbytes);
+    task = sg_actor_parallel_exec_init(last - first, hosts + first, work + first, nbytes);
     sg_exec_start(task);
     sg_exec_wait(task);
 }

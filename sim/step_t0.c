@@ -97,19 +97,21 @@ static void place_compute(struct placing *p, uint32_t op, const struct zipccl_pr
 {
     for (uint32_t rank = 0; rank < p->program->nranks; rank++) {
         struct rank_state *state = &p->ranks[rank];
-        double start, end, alone;
+        double start, end, alone, share;
 
         if (e->part_of[rank] == ZIPCCL_NO_PART)
             continue;
         start = enter_time(p, op, rank);
         alone = e->compute_s[rank] + state->debt;
         end = start + alone;
+        /* Compute that memory holds back has SMs to spare. */
+        share = e->compute_s[rank] > 0 ? e->sm_s[rank] / e->compute_s[rank] : 0;
         /* Longer compute meets more codec work; a few rounds settle it. */
         for (int round = 0; round < 4; round++)
-            end = start + alone + taken(&state->codec, start, end);
+            end = start + alone + share * taken(&state->codec, start, end);
         state->debt = 0;
         place(p, op, rank, start, start, end);
-        remember(&state->compute, start, end, 1);
+        remember(&state->compute, start, end, share);
     }
 }
 

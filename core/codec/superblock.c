@@ -50,7 +50,7 @@ size_t zipccl_superblock_encode(const struct zipccl_row *row, const uint8_t *src
                                 struct zipccl_scratch *scratch, struct zipccl_entry *entry)
 {
     memset(entry, 0, sizeof *entry);
-    zipccl_choose(row, src, m, scratch, entry);
+    zipccl_superblock_choose(row, src, m, scratch, entry);
     if (entry->program == ZIPCCL_PROGRAM_RAW)
         return encode_raw(row, src, m, low, tier1, variable, room, entry);
 

@@ -14,8 +14,8 @@
  * Choose a tier program and the bases of 'm' elements from a sample; integer arithmetic only,
  * so every row chooses the same.  Fills 'entry' but for escapes and offset.
  */
-void zipccl_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
-                   struct zipccl_scratch *scratch, struct zipccl_entry *entry);
+void zipccl_superblock_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
+                              struct zipccl_scratch *scratch, struct zipccl_entry *entry);
 
 /*
  * Encode 'm' elements, 1 <= m <= ZIPCCL_SUPERBLOCK.

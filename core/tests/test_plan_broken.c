@@ -261,9 +261,9 @@ static const struct breakage breakages[] = {
     {"received where it is still sent from", "raw direct", ZIPCCL_ALLTOALL, true, nothing,
      "step 0 (exchange) breaks rule 'in place': rank 0: overwrites bytes that step 0 may"},
     {"the wrong chunk is encoded", "fixed direct", ZIPCCL_ALL_GATHER, false, encode_other_chunk,
-     "step 5 (exchange) breaks rule 'content': rank 0: finds another message, left by step 4"},
+     "step 4 (encode) breaks rule 'content': rank 0 takes byte 0 for peer 1, not byte 65536"},
     {"the wrong chunk is sent again", "fixed direct", ZIPCCL_ALL_GATHER, false, resend_other_chunk,
-     "step 7 (exchange) breaks rule 'content': rank 0 sends byte 0"},
+     "step 7 (exchange) breaks rule 'content': rank 0 takes byte 0"},
     {"a slot too short", "fixed direct", ZIPCCL_ALL_GATHER, false, staging_too_small,
      "step 3 (exchange) breaks rule 'staging': rank 0"},
     {"the own block is shifted", "fixed direct", ZIPCCL_ALL_GATHER, false, copy_shifted,
@@ -342,6 +342,40 @@ Test(plan_broken, no_needed_dependency_can_be_dropped)
         cr_assert_eq(refused, 2 * plan->nchunks, "%s: %u", names[i], refused);
         zipccl_plan_destroy(plan);
     }
+    zipccl_topology_destroy(t);
+}
+
+/* One random byte of one step: accepted or refused, and never more than that (sanitizers). */
+Test(plan_broken, random_damage_is_survived)
+{
+    struct zipccl_topology *t = make_topology(2, 2);
+    uint64_t random = 88172645463325252u;
+    unsigned refused = 0, tried = 0;
+
+    for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
+        for (unsigned i = 0; zipccl_strategies[i] != NULL; i++) {
+            struct zipccl_call call = make_call((enum zipccl_op)op, 5001, 4);
+            size_t *splits = make_splits(call.op, 5001, 4);
+            struct zipccl_plan *plan = NULL;
+
+            if (zipccl_strategies[i]->serves(&call))
+                plan = make_plan(zipccl_strategies[i]->name, &call, t, 6);
+            for (unsigned k = 0; plan != NULL && k < 300; k++) {
+                struct zipccl_step *step, before;
+                struct zipccl_error error;
+
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                step = &plan->steps[(random >> 40) % plan->nsteps];
+                before = *step;
+                ((unsigned char *)step)[(random >> 20) % sizeof before] ^= 1u << (random >> 60) % 8;
+                refused += zipccl_plan_validate(plan, t, k % 2, splits, 0, &error) != ZIPCCL_OK;
+                tried++;
+                *step = before;
+            }
+            zipccl_plan_destroy(plan);
+            free(splits);
+        }
+    cr_assert_gt(refused, tried / 3);
     zipccl_topology_destroy(t);
 }
 

@@ -1,0 +1,287 @@
+/*
+ * replay.c - runs a trace raw, compressed and adaptive, then under changed inputs
+ *
+ * The parent prices the calls of the cluster as it is; children simulate.  Sensitivities and
+ * searches choose plans anew, each in its own child.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/replay.h"
+
+#include "sim/replay_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void zipccl_replay_options_init(struct zipccl_replay_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->raw = options->compressed = options->adaptive = true;
+    options->fidelity = ZIPCCL_FIDELITY_T1;
+    options->sensitivities = true;
+}
+
+static uint32_t cores(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n < 1 ? 1 : n > 64 ? 64 : (uint32_t)n;
+}
+
+static void report(struct zipccl_replay_state *s, const char *what)
+{
+    if (s->options.progress != NULL)
+        s->options.progress(s->options.progress_context, s->ndone, s->ntasks, what);
+}
+
+static void base_done(void *context, uint32_t ndone)
+{
+    struct zipccl_replay_state *s = context;
+
+    s->ndone = ndone;
+    report(s, "steps");
+}
+
+static void extra_done(void *context, uint32_t ndone)
+{
+    struct zipccl_replay_state *s = context;
+
+    s->ndone = ZIPCCL_NUM_STEPS + ndone;
+    report(s, "sensitivities");
+}
+
+static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error *error)
+{
+    struct zipccl_scenario scenario;
+
+    ZIPCCL_TRY(zipccl_cluster_get(s->file, &s->cluster, error));
+    ZIPCCL_TRY(zipccl_samples_open(s->trace->samples_path, s->options.ratio, &s->samples, error));
+    ZIPCCL_TRY(zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, error));
+    s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, s->options.fidelity};
+    zipccl_scenario_init(&scenario);
+    scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;
+    return zipccl_pricing_create(s->program, &s->cluster, &scenario, s->samples, &s->pricing,
+                                 error);
+}
+
+/* Adaptive is never worse than the better of raw and compressed: it can always be pinned to it. */
+static void pin_adaptive(struct zipccl_replay_state *s, struct zipccl_replay_result *r)
+{
+    const struct zipccl_result_step *raw = s->runs[ZIPCCL_STEP_RAW].step;
+    const struct zipccl_result_step *compressed = s->runs[ZIPCCL_STEP_COMPRESSED].step;
+    double adaptive_s = s->runs[ZIPCCL_STEP_ADAPTIVE].step->step_s;
+    int best = compressed->step_s < raw->step_s ? ZIPCCL_STEP_COMPRESSED : ZIPCCL_STEP_RAW;
+    double best_s = s->runs[best].step->step_s;
+
+    s->pinned = ZIPCCL_STEP_ADAPTIVE;
+    if (adaptive_s <= best_s)
+        return;
+    s->pinned = best;
+    snprintf(r->adaptive_note, sizeof(r->adaptive_note),
+             "call by call the step takes %.3f ms, %.2f %% more than always %s (contention): "
+             "pinned to %s",
+             1e3 * adaptive_s, 100 * (adaptive_s / best_s - 1),
+             best == ZIPCCL_STEP_RAW ? "raw" : "compressed",
+             best == ZIPCCL_STEP_RAW ? "raw" : "compressed");
+}
+
+/* The three steps of the cluster as it is. */
+static zipccl_status run_steps(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
+                               struct zipccl_error *error)
+{
+    struct zipccl_child_task tasks[ZIPCCL_NUM_STEPS];
+
+    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
+        if (zipccl_run_init(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
+            return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+        s->runs[mode].pricing = s->pricing;
+        tasks[mode] = zipccl_run_task(&s->runs[mode]);
+    }
+    report(s, "steps");
+    ZIPCCL_TRY(zipccl_child_run(tasks, ZIPCCL_NUM_STEPS, s->options.nprocs, base_done, s, error));
+    pin_adaptive(s, r);
+    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
+        r->steps[mode] = *s->runs[mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode].step;
+    r->steps[ZIPCCL_STEP_RAW].present = s->options.raw;
+    r->steps[ZIPCCL_STEP_COMPRESSED].present = s->options.compressed;
+    r->steps[ZIPCCL_STEP_ADAPTIVE].present = s->options.adaptive;
+    return ZIPCCL_OK;
+}
+
+static struct zipccl_scenario changed(int which)
+{
+    struct zipccl_scenario scenario;
+
+    zipccl_scenario_init(&scenario);
+    switch (which) {
+    case ZIPCCL_SENS_NIC_DOWN: scenario.nic_factor = 0.9; break;
+    case ZIPCCL_SENS_NIC_UP: scenario.nic_factor = 1.1; break;
+    case ZIPCCL_SENS_RATIO: scenario.ratio_delta = -0.05; break;
+    default: scenario.codec_factor = 0.5; break;
+    }
+    return scenario;
+}
+
+static double row_sum(const struct zipccl_run *run)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < run->base->program->nrows; i++)
+        sum += run->row_time[i];
+    return sum;
+}
+
+static void fill_sensitivities(const struct zipccl_replay_state *s, struct zipccl_replay_result *r)
+{
+    static const char *const names[] = {"nic.rate -10 %", "nic.rate +10 %", "ratio -0.05",
+                                        "codec at half rate"};
+
+    r->nsensitivities = ZIPCCL_NUM_SENS;
+    for (int i = 0; i < ZIPCCL_NUM_SENS; i++) {
+        struct zipccl_result_sensitivity *out = &r->sensitivities[i];
+        bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
+        const struct zipccl_run *raw = nic ? &s->sens[i][0] : &s->runs[ZIPCCL_STEP_RAW];
+        const struct zipccl_run *adaptive = &s->sens[i][1];
+
+        /* As in the result itself, adaptive may stay raw. */
+        if (raw->step->step_s < adaptive->step->step_s)
+            adaptive = raw;
+        snprintf(out->name, sizeof(out->name), "%s", names[i]);
+        out->step_raw_s = raw->step->step_s;
+        out->step_adaptive_s = adaptive->step->step_s;
+        out->end_to_end_speedup = out->step_raw_s / out->step_adaptive_s;
+        out->comm_speedup = row_sum(adaptive) > 0 ? row_sum(raw) / row_sum(adaptive) : 1;
+    }
+}
+
+/* Sensitivities and the two searches, side by side; the longest pieces first. */
+static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
+                                struct zipccl_error *error)
+{
+    struct zipccl_child_task tasks[2 + 2 * ZIPCCL_NUM_SENS];
+    uint32_t n = 0;
+
+    r->sensitivities = calloc(ZIPCCL_NUM_SENS, sizeof(*r->sensitivities));
+    if (r->sensitivities == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    for (int k = 0; k < 2; k++) {
+        s->searches[k].base = &s->base;
+        s->searches[k].kind = k == 0 ? ZIPCCL_SEARCH_BREAK_EVEN : ZIPCCL_SEARCH_RAW_MATCH;
+        s->searches[k].raw_s = r->steps[ZIPCCL_STEP_RAW].step_s;
+        s->searches[k].adaptive_s = r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
+        tasks[n++] = zipccl_search_task(&s->searches[k]);
+    }
+    for (int i = 0; i < ZIPCCL_NUM_SENS; i++)
+        for (int k = 0; k < 2; k++) {
+            struct zipccl_run *run = &s->sens[i][k];
+            bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
+
+            /* Codec and ratio leave the raw step as it is. */
+            if (k == 0 && !nic)
+                continue;
+            if (zipccl_run_init(run, &s->base, k == 0 ? ZIPCCL_STEP_RAW : ZIPCCL_STEP_ADAPTIVE) !=
+                ZIPCCL_OK)
+                return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+            run->scenario = changed(i);
+            tasks[n++] = zipccl_run_task(run);
+        }
+    ZIPCCL_TRY(zipccl_child_run(tasks, n, s->options.nprocs, extra_done, s, error));
+    fill_sensitivities(s, r);
+    r->break_even_nic_Bps = s->searches[0].result.nic_Bps;
+    r->raw_match_nic_Bps = s->searches[1].result.nic_Bps;
+    memcpy(r->break_even_note, s->searches[0].result.note, sizeof(r->break_even_note));
+    memcpy(r->raw_match_note, s->searches[1].result.note, sizeof(r->raw_match_note));
+    return ZIPCCL_OK;
+}
+
+static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
+                          struct zipccl_error *error)
+{
+    bool extras = s->options.sensitivities && s->options.raw && s->options.adaptive;
+    double raw_s;
+
+    s->ntasks = ZIPCCL_NUM_STEPS + (extras ? 2 + 2 + ZIPCCL_NUM_SENS : 0);
+    ZIPCCL_TRY(run_steps(s, r, error));
+    if (extras)
+        ZIPCCL_TRY(run_extras(s, r, error));
+    snprintf(r->fidelity, sizeof(r->fidelity), "%s",
+             s->options.fidelity == ZIPCCL_FIDELITY_T1 ? "t1" : "t0");
+    r->nranks = s->program->nranks;
+    r->nodes = s->cluster.nodes;
+    r->gpus_per_node = s->cluster.gpus_per_node;
+    r->codec_sms = s->cluster.codec_sms;
+    r->step_time_recorded_s =
+        s->trace->header.recorded_step_s > 0 ? s->trace->header.recorded_step_s : -1;
+    raw_s = r->steps[ZIPCCL_STEP_RAW].step_s;
+    if (s->options.raw && s->options.adaptive)
+        r->end_to_end_speedup = raw_s / r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
+    if (s->options.raw && raw_s > 0)
+        r->exposed_comm_share = r->steps[ZIPCCL_STEP_RAW].exposed_s / raw_s;
+    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    return ZIPCCL_OK;
+}
+
+static void release(struct zipccl_replay_state *s)
+{
+    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
+        zipccl_run_release(&s->runs[mode]);
+    for (int i = 0; i < ZIPCCL_NUM_SENS; i++)
+        for (int k = 0; k < 2; k++)
+            zipccl_run_release(&s->sens[i][k]);
+    zipccl_pricing_destroy(s->pricing);
+    zipccl_program_destroy(s->program);
+    zipccl_samples_close(s->samples);
+}
+
+zipccl_status zipccl_replay(const struct zipccl_trace *trace,
+                            const struct zipccl_cluster_file *cluster,
+                            const struct zipccl_replay_options *options,
+                            struct zipccl_replay_result **out, struct zipccl_error *error)
+{
+    struct zipccl_replay_state *s;
+    struct zipccl_replay_result *r;
+    zipccl_status status;
+    double start = now();
+
+    if (trace == NULL || cluster == NULL || out == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: no trace or no cluster");
+    s = calloc(1, sizeof(*s));
+    r = calloc(1, sizeof(*r));
+    if (s == NULL || r == NULL) {
+        free(s);
+        free(r);
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    }
+    s->trace = trace;
+    s->file = cluster;
+    if (options != NULL)
+        s->options = *options;
+    else
+        zipccl_replay_options_init(&s->options);
+    if (s->options.nprocs == 0)
+        s->options.nprocs = cores();
+    status = prepare(s, error);
+    if (status == ZIPCCL_OK)
+        status = fill(s, r, error);
+    release(s);
+    free(s);
+    if (status != ZIPCCL_OK) {
+        zipccl_replay_result_destroy(r);
+        return status;
+    }
+    r->wall_s = now() - start;
+    *out = r;
+    return ZIPCCL_OK;
+}

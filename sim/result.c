@@ -1,0 +1,20 @@
+/*
+ * result.c - memory of a replay's result
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/result.h"
+
+#include <stdlib.h>
+
+void zipccl_replay_result_destroy(struct zipccl_replay_result *result)
+{
+    if (result == NULL)
+        return;
+    free(result->rows);
+    free(result->settings);
+    free(result->assumptions);
+    free(result->sensitivities);
+    free(result->warnings);
+    free(result);
+}

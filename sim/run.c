@@ -1,0 +1,118 @@
+/*
+ * run.c - runs a program and hands back its account
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/run.h"
+
+#include "sim/account.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t result_bytes(const struct zipccl_run_base *base)
+{
+    return sizeof(struct zipccl_result_step) + 2 * (size_t)base->program->nrows * sizeof(double);
+}
+
+zipccl_status zipccl_run_init(struct zipccl_run *run, const struct zipccl_run_base *base, int mode)
+{
+    memset(run, 0, sizeof(*run));
+    run->base = base;
+    run->mode = mode;
+    zipccl_scenario_init(&run->scenario);
+    run->step = calloc(1, result_bytes(base));
+    if (run->step == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    run->row_time = (double *)(void *)(run->step + 1);
+    run->row_exposed = run->row_time + base->program->nrows;
+    return ZIPCCL_OK;
+}
+
+void zipccl_run_release(struct zipccl_run *run)
+{
+    free(run->step);
+    run->step = NULL;
+    run->row_time = run->row_exposed = NULL;
+}
+
+static zipccl_status simulate(const struct zipccl_run *run, const struct zipccl_pricing *pricing,
+                              struct zipccl_result_step *step, double *rows,
+                              struct zipccl_error *error)
+{
+    const struct zipccl_program *program = run->base->program;
+    struct zipccl_times *times;
+    zipccl_status status;
+
+    if (zipccl_times_create(program, &times) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    if (run->base->fidelity == ZIPCCL_FIDELITY_T1)
+        status = zipccl_schedule_run(program, pricing, run->mode, times, error);
+    else
+        status = zipccl_step_t0_run(program, pricing, run->mode, times);
+    if (status == ZIPCCL_OK)
+        status = zipccl_account(program, pricing, run->mode, times, step, rows,
+                                rows + program->nrows, error);
+    zipccl_times_destroy(times);
+    return status;
+}
+
+/* In the child: the step, then the rows' times and exposures. */
+static zipccl_status run_work(void *context, void *result, struct zipccl_error *error)
+{
+    const struct zipccl_run *run = context;
+    struct zipccl_result_step *step = result;
+    double *rows = (double *)(void *)(step + 1);
+    struct zipccl_pricing *own = NULL;
+    zipccl_status status = ZIPCCL_OK;
+
+    if (run->pricing == NULL)
+        status = zipccl_pricing_create(run->base->program, run->base->cluster, &run->scenario,
+                                       run->base->samples, &own, error);
+    if (status == ZIPCCL_OK)
+        status = simulate(run, run->pricing != NULL ? run->pricing : own, step, rows, error);
+    zipccl_pricing_destroy(own);
+    return status;
+}
+
+struct zipccl_child_task zipccl_run_task(struct zipccl_run *run)
+{
+    return (struct zipccl_child_task){run_work, run, run->step, result_bytes(run->base)};
+}
+
+zipccl_status zipccl_run_execute(struct zipccl_run *runs, uint32_t nruns, uint32_t nprocs,
+                                 struct zipccl_error *error)
+{
+    struct zipccl_child_task tasks[4];
+
+    for (uint32_t i = 0; i < nruns && i < 4; i++)
+        tasks[i] = zipccl_run_task(&runs[i]);
+    return zipccl_child_run(tasks, nruns < 4 ? nruns : 4, nprocs, NULL, NULL, error);
+}
+
+zipccl_status zipccl_run_t0(const struct zipccl_run_base *base,
+                            const struct zipccl_scenario *scenario, double *step_s,
+                            struct zipccl_error *error)
+{
+    struct zipccl_scenario bare = *scenario;
+    struct zipccl_pricing *pricing = NULL;
+    struct zipccl_times *times = NULL;
+    zipccl_status status;
+
+    bare.flows = false;
+    status =
+        zipccl_pricing_create(base->program, base->cluster, &bare, base->samples, &pricing, error);
+    if (status == ZIPCCL_OK && zipccl_times_create(base->program, &times) != ZIPCCL_OK)
+        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    for (int mode = 0; mode < (bare.raw_only ? 1 : ZIPCCL_NUM_STEPS) && status == ZIPCCL_OK;
+         mode++) {
+        status = zipccl_step_t0_run(base->program, pricing, mode, times);
+        if (status == ZIPCCL_OK)
+            step_s[mode] = times->step_s;
+        else
+            zipccl_fail(error, status, "out of memory");
+    }
+    zipccl_times_destroy(times);
+    zipccl_pricing_destroy(pricing);
+    return status;
+}

@@ -1,0 +1,50 @@
+/*
+ * run.h - one replay of a program under one mode and one scenario, in a child process
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_SIM_RUN_H
+#define ZIPCCL_SIM_RUN_H
+
+#include "sim/child.h"
+#include "sim/pricing.h"
+#include "sim/replay.h"
+
+/* What all runs of a replay share. */
+struct zipccl_run_base {
+    const struct zipccl_program *program;
+    const struct zipccl_cluster *cluster;
+    struct zipccl_samples *samples;
+    enum zipccl_fidelity fidelity;
+};
+
+/* One run: the caller sets 'scenario' and 'pricing' if they differ from what init gives. */
+struct zipccl_run {
+    const struct zipccl_run_base *base;
+    struct zipccl_scenario scenario;
+    const struct zipccl_pricing *pricing; /* of the scenario, or NULL: the child prices */
+    int mode;                             /* ZIPCCL_STEP_... */
+    struct zipccl_result_step *step;      /* results, owned by the run */
+    double *row_time, *row_exposed;       /* [nrows] */
+};
+
+/* Set up a run of the cluster as it is; ZIPCCL_ERR_NOMEM. */
+zipccl_status zipccl_run_init(struct zipccl_run *run, const struct zipccl_run_base *base, int mode);
+void zipccl_run_release(struct zipccl_run *run);
+
+/* The run as work for a child process; its results are valid once that has ended. */
+struct zipccl_child_task zipccl_run_task(struct zipccl_run *run);
+
+/* Run up to four and wait. */
+zipccl_status zipccl_run_execute(struct zipccl_run *runs, uint32_t nruns, uint32_t nprocs,
+                                 struct zipccl_error *error);
+
+/*
+ * The steps of all modes under 'scenario' at T0, in this process; for searches.
+ * step_s  [ZIPCCL_NUM_STEPS]; with scenario->raw_only the first alone is set
+ */
+zipccl_status zipccl_run_t0(const struct zipccl_run_base *base,
+                            const struct zipccl_scenario *scenario, double *step_s,
+                            struct zipccl_error *error);
+
+#endif

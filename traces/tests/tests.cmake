@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests.cmake - tests of traces
+zipccl_criterion_test(test_trace_errors SOURCES tests/test_trace_errors.c tests/scratch.c
+    LIBS zipccl_traces ZLIB::ZLIB)
+zipccl_criterion_test(test_trace_writer SOURCES tests/test_trace_writer.c tests/scratch.c
+    LIBS zipccl_traces)
+zipccl_criterion_test(test_safetensors SOURCES tests/test_safetensors.c tests/scratch.c
+    LIBS zipccl_traces)
