@@ -147,21 +147,19 @@ static void put_picture(yajl_val result, FILE *out)
     fputs("</figure>\n", out);
 }
 
-static void put_rate(yajl_val break_even, const char *key, const char *note_key, FILE *out)
+static void put_search(yajl_val break_even, const char *title, const char *key,
+                       const char *note_key, FILE *out)
 {
     double Bps = zipccl_document_number(break_even, key);
     const char *note = zipccl_document_text(break_even, note_key);
 
+    fprintf(out, "<p>%s: ", title);
     if (Bps > 0)
-        fprintf(out, "%.0f Gb/s per NIC", Bps * 8 / 1e9);
-    else
+        fprintf(out, "%.0f Gb/s per NIC%s", Bps * 8 / 1e9, note[0] != '\0' ? "; " : "");
+    else if (note[0] == '\0')
         fputs("not found", out);
-    if (note[0] != '\0') {
-        fputs(" (", out);
-        zipccl_put_escaped(note, out);
-        fputs(")", out);
-    }
-    fputs("</p>\n", out);
+    zipccl_put_escaped(note, out);
+    fputs(".</p>\n", out);
 }
 
 static void put_sensitivities(yajl_val result, FILE *out)
@@ -186,10 +184,11 @@ static void put_sensitivities(yajl_val result, FILE *out)
         put_cell(s, "end_to_end_speedup", 1, 2, out);
         fputs("</tr>\n", out);
     }
-    fputs("</tbody></table></div>\n<p>The gain falls under 2 % above: ", out);
-    put_rate(break_even, "gain_under_2_percent_nic_Bps", "gain_under_2_percent_note", out);
-    fputs("<p>To match the adaptive step, raw would need: ", out);
-    put_rate(break_even, "raw_match_nic_Bps", "raw_match_note", out);
+    fputs("</tbody></table></div>\n", out);
+    put_search(break_even, "NIC rate above which the gain is under 2 %",
+               "gain_under_2_percent_nic_Bps", "gain_under_2_percent_note", out);
+    put_search(break_even, "NIC rate at which raw matches the adaptive step", "raw_match_nic_Bps",
+               "raw_match_note", out);
 }
 
 static void put_notes(yajl_val result, const char *key, const char *title, FILE *out)

@@ -48,7 +48,7 @@ static void put_number(char out[CELL], double value)
 {
     if (!isfinite(value) || value < 0)
         snprintf(out, CELL, "-");
-    else if (value > 0 && value < 0.05)
+    else if (value >= 0.0005 && value < 0.05)
         snprintf(out, CELL, "%.3f", value);
     else if (value >= 1e15)
         snprintf(out, CELL, "%.3e", value);

@@ -104,7 +104,7 @@ cmp -s mini.json again.json || failed "two runs of one replay differ"
 [ ! -s out ] || failed "--quiet prints: $(cat out)"
 works "step (simulated)" "$zipccl" replay mini.jsonl -c laptop --summary
 works "all_gather" "$zipccl" replay mini.jsonl recorded.jsonl -c laptop --fidelity t0
-works "wrong baseline" "$zipccl" replay recorded.jsonl -c laptop
+works "baseline that is off" "$zipccl" replay recorded.jsonl -c laptop
 works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode raw -J raw.json
 works "" "$check" raw.json totals.step_time_adaptive_s=null totals.step_time_compressed_s=null \
     totals.end_to_end_speedup=null
