@@ -1,0 +1,95 @@
+/*
+ * document.c - read access to a parsed result, and escaped text for the page
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "analysis/document.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+zipccl_status zipccl_document_parse(const char *json, size_t nbytes, yajl_val *out,
+                                    struct zipccl_error *error)
+{
+    char reason[256] = "";
+    char *text = malloc(nbytes + 1);
+    yajl_val root;
+
+    if (text == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");
+    memcpy(text, json, nbytes);
+    text[nbytes] = '\0';
+    root = yajl_tree_parse(text, reason, sizeof reason);
+    free(text);
+    if (root == NULL) {
+        reason[strcspn(reason, "\r\n")] = '\0';
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "result: not JSON: %s",
+                           reason[0] != '\0' ? reason : "the text ends early");
+    }
+    *out = root;
+    return ZIPCCL_OK;
+}
+
+yajl_val zipccl_document_get(yajl_val object, const char *key)
+{
+    if (!YAJL_IS_OBJECT(object))
+        return NULL;
+    for (size_t i = 0; i < object->u.object.len; i++)
+        if (strcmp(object->u.object.keys[i], key) == 0)
+            return object->u.object.values[i];
+    return NULL;
+}
+
+double zipccl_document_number(yajl_val object, const char *key)
+{
+    yajl_val value = zipccl_document_get(object, key);
+
+    return YAJL_IS_NUMBER(value) ? strtod(YAJL_GET_NUMBER(value), NULL) : (double)NAN;
+}
+
+const char *zipccl_document_text(yajl_val object, const char *key)
+{
+    yajl_val value = zipccl_document_get(object, key);
+
+    return YAJL_IS_STRING(value) ? YAJL_GET_STRING(value) : "";
+}
+
+size_t zipccl_document_length(yajl_val object, const char *key)
+{
+    yajl_val value = zipccl_document_get(object, key);
+
+    return YAJL_IS_ARRAY(value) ? value->u.array.len : 0;
+}
+
+yajl_val zipccl_document_item(yajl_val object, const char *key, size_t i)
+{
+    return i < zipccl_document_length(object, key)
+               ? zipccl_document_get(object, key)->u.array.values[i]
+               : NULL;
+}
+
+void zipccl_put_escaped(const char *text, FILE *out)
+{
+    for (; *text != '\0'; text++)
+        switch (*text) {
+        case '&': fputs("&amp;", out); break;
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '"': fputs("&quot;", out); break;
+        case '\'': fputs("&#39;", out); break;
+        default:
+            /* Control characters are no HTML text. */
+            fputc((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t' ? ' ' : *text, out);
+        }
+}
+
+void zipccl_put_fixed(double value, int decimals, FILE *out)
+{
+    if (!isfinite(value))
+        fputs("\xe2\x80\x93", out);
+    else if (value > 0 && value < 0.5 * pow(10, -decimals))
+        fprintf(out, "%.2g", value);
+    else
+        fprintf(out, "%.*f", decimals, value);
+}

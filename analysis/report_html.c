@@ -1,0 +1,273 @@
+/*
+ * report_html.c - turns a result file into one self-contained page
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "analysis/report_html.h"
+
+#include "analysis/document.h"
+#include "analysis/page_style.h"
+#include "analysis/step_picture.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+static void put_cell(yajl_val object, const char *key, double scale, int decimals, FILE *out)
+{
+    fputs("<td>", out);
+    zipccl_put_fixed(zipccl_document_number(object, key) * scale, decimals, out);
+    fputs("</td>", out);
+}
+
+static void put_text_cell(const char *text, FILE *out)
+{
+    fputs("<td class=\"l\">", out);
+    zipccl_put_escaped(text, out);
+    fputs("</td>", out);
+}
+
+static void put_head(yajl_val result, bool simulated, FILE *out)
+{
+    yajl_val trace = zipccl_document_get(result, "trace");
+    yajl_val cluster = zipccl_document_get(result, "cluster");
+
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
+          out);
+    zipccl_put_escaped(zipccl_document_text(trace, "name"), out);
+    fputs(" on ", out);
+    zipccl_put_escaped(zipccl_document_text(cluster, "name"), out);
+    fputs("</title>\n<style>\n", out);
+    fputs(zipccl_page_style, out);
+    fputs("</style>\n</head>\n<body>\n<h1>", out);
+    zipccl_put_escaped(zipccl_document_text(trace, "name"), out);
+    fputs(" on ", out);
+    zipccl_put_escaped(zipccl_document_text(cluster, "name"), out);
+    fputs("</h1>\n", out);
+    if (simulated)
+        fprintf(out,
+                "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number on this page "
+                "was measured on a GPU.</p>\n",
+                strcmp(zipccl_document_text(result, "fidelity"), "t0") == 0
+                    ? "T0: closed form, no contention between collectives"
+                    : "T1: flows");
+    else
+        fputs("<p class=\"banner\"><strong>Measured.</strong></p>\n", out);
+    fputs("<dl>\n<dt>Trace</dt><dd>", out);
+    zipccl_put_escaped(zipccl_document_text(trace, "model"), out);
+    fputs("; ", out);
+    zipccl_put_fixed(zipccl_document_number(trace, "nranks"), 0, out);
+    fputs(" ranks. ", out);
+    zipccl_put_escaped(zipccl_document_text(trace, "provenance"), out);
+    fputs("</dd>\n<dt>Cluster</dt><dd>", out);
+    zipccl_put_escaped(zipccl_document_text(cluster, "summary"), out);
+    fputs("</dd>\n<dt>Codec</dt><dd>", out);
+    zipccl_put_escaped(zipccl_document_text(cluster, "codec"), out);
+    fputs("</dd>\n</dl>\n", out);
+}
+
+static void put_tile(const char *title, double value, const char *format, FILE *out)
+{
+    if (!isfinite(value))
+        return;
+    fputs("<div class=\"tile\"><b>", out);
+    fprintf(out, "%.*f%s", strcmp(format, "x") == 0 ? 2 : 1, value, format);
+    fprintf(out, "</b><span>%s</span></div>\n", title);
+}
+
+static void put_tiles(yajl_val result, FILE *out)
+{
+    yajl_val totals = zipccl_document_get(result, "totals");
+    double raw = zipccl_document_number(totals, "raw_bytes");
+    double wire = zipccl_document_number(totals, "wire_bytes");
+
+    fputs("<div class=\"tiles\">\n", out);
+    put_tile("end to end", zipccl_document_number(totals, "end_to_end_speedup"), "x", out);
+    put_tile("communication", zipccl_document_number(totals, "comm_speedup"), "x", out);
+    put_tile("bytes, raw over wire", wire > 0 ? raw / wire : (double)NAN, "x", out);
+    put_tile("of the raw step is exposed communication",
+             100 * zipccl_document_number(totals, "exposed_comm_share"), " %", out);
+    fputs("</div>\n", out);
+}
+
+static void put_row(yajl_val row, FILE *out)
+{
+    double raw = zipccl_document_number(row, "time_raw_s");
+    double adaptive = zipccl_document_number(row, "time_adaptive_s");
+
+    fputs("<tr>", out);
+    put_text_cell(zipccl_document_text(row, "op"), out);
+    put_text_cell(zipccl_document_text(row, "group"), out);
+    put_text_cell(zipccl_document_text(row, "dtype"), out);
+    put_cell(row, "count", 1, 0, out);
+    put_cell(row, "calls", 1, 0, out);
+    put_cell(row, "raw_bytes", 1e-6, 1, out);
+    put_cell(row, "wire_bytes", 1e-6, 1, out);
+    put_cell(row, "ratio", 1, 2, out);
+    put_text_cell(zipccl_document_text(row, "ratio_source"), out);
+    put_text_cell(zipccl_document_text(row, "strategy_raw"), out);
+    put_text_cell(zipccl_document_text(row, "strategy"), out);
+    put_cell(row, "time_raw_s", 1e3, 1, out);
+    put_cell(row, "time_compressed_s", 1e3, 1, out);
+    put_cell(row, "time_adaptive_s", 1e3, 1, out);
+    fputs("<td>", out);
+    zipccl_put_fixed(adaptive > 0 ? raw / adaptive : (double)NAN, 2, out);
+    fputs("</td>", out);
+    put_cell(row, "exposed_raw_s", 1e3, 1, out);
+    put_cell(row, "exposed_adaptive_s", 1e3, 1, out);
+    fputs("</tr>\n", out);
+}
+
+static void put_rows(yajl_val result, FILE *out)
+{
+    fputs("<h2>Collectives</h2>\n<p>Bytes per rank and step, times summed over the calls of one "
+          "step. Raw is the fastest uncompressed plan. MB is 1e6 bytes.</p>\n"
+          "<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">op</th>"
+          "<th class=\"l\">group</th><th class=\"l\">dtype</th><th>count</th><th>calls</th>"
+          "<th>raw MB</th><th>wire MB</th><th>ratio</th><th class=\"l\">ratio from</th>"
+          "<th class=\"l\">raw plan</th><th class=\"l\">adaptive plan</th><th>raw ms</th>"
+          "<th>always ms</th><th>adaptive ms</th><th>speedup</th><th>exposed raw ms</th>"
+          "<th>exposed adaptive ms</th></tr></thead>\n<tbody>\n",
+          out);
+    for (size_t i = 0; i < zipccl_document_length(result, "rows"); i++)
+        put_row(zipccl_document_item(result, "rows", i), out);
+    fputs("</tbody></table></div>\n", out);
+}
+
+static void put_picture(yajl_val result, FILE *out)
+{
+    struct zipccl_step_picture picture;
+
+    zipccl_step_picture_read(result, &picture);
+    fputs("<h2>One step</h2>\n<figure>\n", out);
+    zipccl_step_picture_svg(&picture, out);
+    zipccl_step_picture_legend(&picture, out);
+    fputs("</figure>\n", out);
+}
+
+static void put_search(yajl_val break_even, const char *title, const char *key,
+                       const char *note_key, FILE *out)
+{
+    double Bps = zipccl_document_number(break_even, key);
+    const char *note = zipccl_document_text(break_even, note_key);
+
+    fprintf(out, "<p>%s: ", title);
+    if (Bps > 0)
+        fprintf(out, "%.0f Gb/s per NIC%s", Bps * 8 / 1e9, note[0] != '\0' ? "; " : "");
+    else if (note[0] == '\0')
+        fputs("not found", out);
+    zipccl_put_escaped(note, out);
+    fputs(".</p>\n", out);
+}
+
+static void put_sensitivities(yajl_val result, FILE *out)
+{
+    yajl_val break_even = zipccl_document_get(result, "break_even");
+    size_t n = zipccl_document_length(result, "sensitivities");
+
+    if (n == 0)
+        return;
+    fputs("<h2>How sure</h2>\n<div class=\"scroll\"><table><thead><tr>"
+          "<th class=\"l\">changed input</th><th>step raw ms</th><th>step adaptive ms</th>"
+          "<th>communication</th><th>end to end</th></tr></thead><tbody>\n",
+          out);
+    for (size_t i = 0; i < n; i++) {
+        yajl_val s = zipccl_document_item(result, "sensitivities", i);
+
+        fputs("<tr>", out);
+        put_text_cell(zipccl_document_text(s, "name"), out);
+        put_cell(s, "step_time_raw_s", 1e3, 1, out);
+        put_cell(s, "step_time_adaptive_s", 1e3, 1, out);
+        put_cell(s, "comm_speedup", 1, 2, out);
+        put_cell(s, "end_to_end_speedup", 1, 2, out);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+    put_search(break_even, "NIC rate above which the gain is under 2 %",
+               "gain_under_2_percent_nic_Bps", "gain_under_2_percent_note", out);
+    put_search(break_even, "NIC rate at which raw matches the adaptive step", "raw_match_nic_Bps",
+               "raw_match_note", out);
+}
+
+static void put_notes(yajl_val result, const char *key, const char *title, FILE *out)
+{
+    size_t n = zipccl_document_length(result, key);
+
+    if (n == 0)
+        return;
+    fprintf(out,
+            "<h2>%s</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"l\">name</th>"
+            "<th class=\"l\">value</th><th class=\"l\">unit</th><th class=\"l\">source</th></tr>"
+            "</thead><tbody>\n",
+            title);
+    for (size_t i = 0; i < n; i++) {
+        yajl_val note = zipccl_document_item(result, key, i);
+        yajl_val value = zipccl_document_get(note, "value");
+
+        fputs("<tr>", out);
+        put_text_cell(zipccl_document_text(note, "name"), out);
+        put_text_cell(YAJL_IS_NUMBER(value) ? YAJL_GET_NUMBER(value)
+                                            : zipccl_document_text(note, "value"),
+                      out);
+        put_text_cell(zipccl_document_text(note, "unit"), out);
+        put_text_cell(zipccl_document_text(note, "source"), out);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+static void put_warnings(yajl_val result, FILE *out)
+{
+    const char *note = zipccl_document_text(result, "adaptive_note");
+
+    for (size_t i = 0; i < zipccl_document_length(result, "warnings"); i++) {
+        yajl_val warning = zipccl_document_item(result, "warnings", i);
+
+        fputs("<p class=\"warning\"><strong>Warning:</strong> ", out);
+        zipccl_put_escaped(YAJL_IS_STRING(warning) ? YAJL_GET_STRING(warning) : "", out);
+        fputs("</p>\n", out);
+    }
+    if (note[0] != '\0') {
+        fputs("<p>Adaptive: ", out);
+        zipccl_put_escaped(note, out);
+        fputs("</p>\n", out);
+    }
+}
+
+static void put_page(yajl_val result, FILE *out)
+{
+    put_head(result, strcmp(zipccl_document_text(result, "kind"), "simulated") == 0, out);
+    put_warnings(result, out);
+    put_tiles(result, out);
+    put_picture(result, out);
+    put_rows(result, out);
+    put_sensitivities(result, out);
+    put_notes(result, "settings", "Settings", out);
+    put_notes(result, "assumptions", "Assumptions", out);
+    fputs("<footer>Made by zipccl. Schema zipccl.replay version 1.</footer>\n</body>\n</html>\n",
+          out);
+}
+
+zipccl_status zipccl_report_html(const char *json, size_t nbytes, FILE *out,
+                                 struct zipccl_error *error)
+{
+    yajl_val result = NULL;
+    zipccl_status status = ZIPCCL_OK;
+
+    ZIPCCL_TRY(zipccl_document_parse(json, nbytes, &result, error));
+    yajl_val schema = zipccl_document_get(result, "schema");
+    if (strcmp(zipccl_document_text(schema, "name"), "zipccl.replay") != 0 ||
+        zipccl_document_number(schema, "version") != 1) {
+        status = zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                             "result: expected schema zipccl.replay version 1, found '%.64s'",
+                             zipccl_document_text(schema, "name"));
+    } else {
+        put_page(result, out);
+        if (ferror(out))
+            status = zipccl_fail(error, ZIPCCL_ERR_IO, "page: %s", strerror(errno));
+    }
+    yajl_tree_free(result);
+    return status;
+}

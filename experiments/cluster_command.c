@@ -1,0 +1,217 @@
+/*
+ * cluster_command.c - zipccl cluster list|show|check
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/cluster_command.h"
+
+#include "experiments/program.h"
+#include "models/cluster.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char program[] = "zipccl";
+
+enum { MAX_SETS = 64, KEY_CLUSTER_DIR = 256 };
+
+struct options {
+    const char *action, *name, *sets[MAX_SETS], *cluster_dir;
+    size_t nsets;
+};
+
+static const struct argp_option option_table[] = {
+    {"set", 's', "KEY=VALUE", 0, "override a key, as in 'zipccl replay'; may repeat", 0},
+    {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 0},
+    {0}};
+
+static const char doc[] = "Look at cluster descriptions."
+                          "\v  list           the bundled clusters\n"
+                          "  show NAME      every key with value, unit and source\n"
+                          "  check FILE     read a description and tell what is wrong with it";
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case 's':
+        if (options->nsets == MAX_SETS) {
+            zipccl_usage_error(program, "more than %d --set options", MAX_SETS);
+            return ECANCELED;
+        }
+        options->sets[options->nsets++] = arg;
+        return 0;
+    case KEY_CLUSTER_DIR: options->cluster_dir = arg; return 0;
+    case ARGP_KEY_ARG:
+        if (options->name != NULL) {
+            zipccl_usage_error(program, "cluster: unexpected argument '%s'", arg);
+            return ECANCELED;
+        }
+        if (options->action == NULL)
+            options->action = arg;
+        else
+            options->name = arg;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static zipccl_status open_cluster(const char *name, const char *folder,
+                                  const struct options *options, struct zipccl_cluster_file **file,
+                                  struct zipccl_cluster *cluster, struct zipccl_error *error)
+{
+    zipccl_status status;
+
+    ZIPCCL_TRY(zipccl_cluster_open(name, folder, file, error));
+    status = ZIPCCL_OK;
+    for (size_t i = 0; status == ZIPCCL_OK && i < options->nsets; i++)
+        status = zipccl_cluster_set(*file, options->sets[i], error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_cluster_get(*file, cluster, error);
+    if (status != ZIPCCL_OK)
+        zipccl_cluster_close(*file);
+    return status;
+}
+
+static void show_setting(const struct zipccl_cluster_setting *setting)
+{
+    printf("%-26s %-14s %-7s %s\n", setting->key, setting->text, setting->unit, setting->source);
+}
+
+static zipccl_status show(const char *folder, const struct options *options,
+                          struct zipccl_error *error)
+{
+    struct zipccl_cluster_file *file;
+    struct zipccl_cluster cluster;
+    size_t n;
+
+    ZIPCCL_TRY(open_cluster(options->name, folder, options, &file, &cluster, error));
+    const struct zipccl_cluster_setting *settings = zipccl_cluster_settings(file, &n);
+
+    printf("%s: %s\n%u nodes of %u GPUs\n\n", cluster.name, cluster.description, cluster.nodes,
+           cluster.gpus_per_node);
+    printf("%-26s %-14s %-7s %s\n", "key", "value", "base", "source");
+    for (size_t i = 0; i < n; i++)
+        show_setting(&settings[i]);
+    zipccl_cluster_close(file);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status check(const char *folder, const struct options *options,
+                           struct zipccl_error *error)
+{
+    struct zipccl_cluster_file *file;
+    struct zipccl_cluster cluster;
+
+    ZIPCCL_TRY(open_cluster(options->name, folder, options, &file, &cluster, error));
+    printf("%s: ok: %s, %u nodes of %u GPUs\n", options->name, cluster.name, cluster.nodes,
+           cluster.gpus_per_node);
+    zipccl_cluster_close(file);
+    return ZIPCCL_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the .yaml files in 'folder', sorted; owned by the caller. */
+static zipccl_status read_names(const char *folder, char ***out, size_t *n,
+                                struct zipccl_error *error)
+{
+    enum { MAX_CLUSTERS = 1024 };
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+
+    if (dir == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", folder, strerror(errno));
+    *n = 0;
+    *out = calloc(MAX_CLUSTERS, sizeof **out);
+    while (*out != NULL && *n < MAX_CLUSTERS && (entry = readdir(dir)) != NULL) {
+        size_t length = strlen(entry->d_name);
+
+        if (length <= 5 || strcmp(entry->d_name + length - 5, ".yaml") != 0)
+            continue;
+        (*out)[*n] = strdup(entry->d_name);
+        if ((*out)[*n] == NULL)
+            break;
+        (*out)[(*n)++][length - 5] = '\0';
+    }
+    closedir(dir);
+    if (*out == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "clusters: out of memory");
+    qsort(*out, *n, sizeof **out, compare_names);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status list(const char *folder, const struct options *options,
+                          struct zipccl_error *error)
+{
+    zipccl_status status = ZIPCCL_OK;
+    char **names;
+    size_t n;
+
+    ZIPCCL_TRY(read_names(folder, &names, &n, error));
+    for (size_t i = 0; i < n; i++) {
+        struct zipccl_cluster_file *file;
+        struct zipccl_cluster cluster;
+
+        if (status == ZIPCCL_OK)
+            status = open_cluster(names[i], folder, options, &file, &cluster, error);
+        if (status == ZIPCCL_OK) {
+            printf("%-20s %3u x %-3u %s\n", names[i], cluster.nodes, cluster.gpus_per_node,
+                   cluster.description);
+            zipccl_cluster_close(file);
+        }
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+static int run(const struct options *options)
+{
+    static const char *const actions[] = {"list", "show", "check", NULL};
+    struct zipccl_error error = {""};
+    char folder[4096];
+    zipccl_status status = ZIPCCL_OK;
+
+    if (options->action == NULL)
+        return zipccl_usage_error(program, "cluster: say list, show or check");
+    const char *nearest = zipccl_nearest_name(options->action, actions);
+    bool is_list = strcmp(options->action, "list") == 0;
+    bool is_show = strcmp(options->action, "show") == 0;
+
+    if (!is_list && !is_show && strcmp(options->action, "check") != 0)
+        return zipccl_usage_error(program, "cluster: unknown action '%s'; did you mean '%s'?",
+                                  options->action, nearest != NULL ? nearest : "list");
+    if (is_list && options->name != NULL)
+        return zipccl_usage_error(program, "cluster list: unexpected argument '%s'", options->name);
+    if (!is_list && options->name == NULL)
+        return zipccl_usage_error(program, "cluster %s: name a cluster or a file", options->action);
+    if (options->cluster_dir != NULL)
+        snprintf(folder, sizeof folder, "%s", options->cluster_dir);
+    else
+        status = zipccl_beside_program(ZIPCCL_CLUSTER_DIR, folder, sizeof folder, &error);
+    if (status == ZIPCCL_OK)
+        status = is_list   ? list(folder, options, &error)
+                 : is_show ? show(folder, options, &error)
+                           : check(folder, options, &error);
+    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
+}
+
+int zipccl_cluster_command(int argc, char **argv)
+{
+    static const struct argp argp = {
+        option_table, parse_option, "list|show NAME|check FILE", doc, NULL, NULL, NULL};
+    struct options options = {0};
+    bool helped;
+    int code =
+        zipccl_parse_options(&argp, argc, argv, program, "zipccl cluster", &options, &helped);
+
+    return code != ZIPCCL_EXIT_OK || helped ? code : run(&options);
+}

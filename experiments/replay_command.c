@@ -1,0 +1,375 @@
+/*
+ * replay_command.c - zipccl-sim replay: options in, table and result files out
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/replay_command.h"
+
+#include "analysis/report_html.h"
+#include "experiments/output.h"
+#include "experiments/program.h"
+#include "experiments/progress.h"
+#include "experiments/report.h"
+#include "models/cluster.h"
+#include "models/units.h"
+#include "sim/replay.h"
+#include "traces/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char program[] = "zipccl-sim";
+
+enum { MAX_TRACES = 64, MAX_SETS = 64, KEY_CSV = 256, KEY_HTML, KEY_SUMMARY, KEY_CLUSTER_DIR };
+enum { FILE_JSON, FILE_CSV, FILE_HTML, NUM_FILES };
+
+struct options {
+    const char *traces[MAX_TRACES], *sets[MAX_SETS];
+    size_t ntraces, nsets;
+    const char *cluster, *cluster_dir;
+    const char *files[NUM_FILES];
+    bool quiet, summary;
+    struct zipccl_replay_options replay;
+};
+
+static const struct argp_option option_table[] = {
+    {NULL, 0, NULL, 0, "What to replay:", 1},
+    {"cluster", 'c', "NAME|FILE", 0, "bundled cluster ('zipccl cluster list') or a YAML file", 1},
+    {"set", 's', "KEY=VALUE", 0,
+     "override a key of the cluster, such as nic.rate=800Gbps; may repeat", 1},
+    {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 1},
+    {NULL, 0, NULL, 0, "How:", 2},
+    {"mode", 'm', "MODE", 0,
+     "raw, compressed, adaptive or all (default). Speedups are over raw, so compressed and "
+     "adaptive "
+     "run raw too; sensitivities and break-evens need adaptive",
+     2},
+    {"fidelity", 'f', "TIER", 0, "t1: flows in SimGrid (default); t0: closed form", 2},
+    {"ratio", 'r', "X", 0,
+     "assume this compression ratio, 1 to 2, instead of running the codec on the trace's samples",
+     2},
+    {"jobs", 'j', "N", 0, "simulations at once (default: one per core)", 2},
+    {NULL, 0, NULL, 0, "What to write:", 3},
+    {"json", 'J', "FILE", 0, "the result as JSON, schema zipccl.replay", 3},
+    {"csv", KEY_CSV, "FILE", 0, "the rows as CSV", 3},
+    {"html", KEY_HTML, "FILE", 0, "one self-contained page: picture, table, settings, assumptions",
+     3},
+    {"summary", KEY_SUMMARY, NULL, 0, "print the summary lines only", 3},
+    {"quiet", 'q', NULL, 0, "print no table and no progress", 3},
+    {0}};
+
+static const char doc[] =
+    "Replay a training trace on a simulated cluster: the time of each collective and of the whole "
+    "step, raw (best uncompressed plan), always compressed, and adaptive."
+    "\vExamples:\n"
+    "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g\n"
+    "  zipccl replay traces/samples/moe64 --cluster h100-8x8-400g --html moe64.html\n"
+    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n\n"
+    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. Several "
+    "traces "
+    "are replayed one after the other; -J, --csv and --html then are refused, since each file "
+    "holds "
+    "one result.\n\n"
+    "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. A result file appears whole or "
+    "not at all.";
+
+static int set_mode(struct options *options, const char *text)
+{
+    static const char *const names[] = {"raw", "compressed", "adaptive", "all", NULL};
+    struct zipccl_replay_options *replay = &options->replay;
+
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(text, names[i]) == 0) {
+            replay->raw = true;
+            replay->compressed = i == 1 || i == 3;
+            replay->adaptive = i >= 2;
+            replay->sensitivities = i >= 2;
+            return 0;
+        }
+    zipccl_usage_error(program, "--mode '%s': expected raw, compressed, adaptive or all", text);
+    return -1;
+}
+
+static int set_fidelity(struct options *options, const char *text)
+{
+    if (strcmp(text, "t0") == 0 || strcmp(text, "T0") == 0)
+        options->replay.fidelity = ZIPCCL_FIDELITY_T0;
+    else if (strcmp(text, "t1") == 0 || strcmp(text, "T1") == 0)
+        options->replay.fidelity = ZIPCCL_FIDELITY_T1;
+    else {
+        zipccl_usage_error(program, "--fidelity '%s': expected t0 or t1", text);
+        return -1;
+    }
+    return 0;
+}
+
+static int set_number(const char *option, const char *text, enum zipccl_unit unit, double min,
+                      double max, double *out)
+{
+    struct zipccl_error error = {""};
+
+    if (zipccl_parse_quantity(text, unit, min, max, out, &error) == ZIPCCL_OK)
+        return 0;
+    zipccl_usage_error(program, "%s: %s", option, error.text);
+    return -1;
+}
+
+static int add_word(const char **list, size_t *n, size_t max, const char *word, const char *what)
+{
+    if (*n >= max) {
+        zipccl_usage_error(program, "more than %zu %s", max, what);
+        return -1;
+    }
+    list[(*n)++] = word;
+    return 0;
+}
+
+static int set_file(struct options *options, int file, const char *path)
+{
+    static const char *const names[NUM_FILES] = {"-J", "--csv", "--html"};
+
+    if (options->files[file] != NULL) {
+        zipccl_usage_error(program, "%s is given twice", names[file]);
+        return -1;
+    }
+    options->files[file] = path;
+    return 0;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct options *options = state->input;
+    double number = 0;
+    int failed = 0;
+
+    switch (key) {
+    case 'c': options->cluster = arg; break;
+    case 's':
+        failed = add_word(options->sets, &options->nsets, MAX_SETS, arg, "--set options");
+        break;
+    case KEY_CLUSTER_DIR: options->cluster_dir = arg; break;
+    case 'm': failed = set_mode(options, arg); break;
+    case 'f': failed = set_fidelity(options, arg); break;
+    case 'r':
+        failed = set_number("--ratio", arg, ZIPCCL_UNIT_NONE, 1, 2, &options->replay.ratio);
+        break;
+    case 'j':
+        failed = set_number("--jobs", arg, ZIPCCL_UNIT_COUNT, 1, 1024, &number);
+        options->replay.nprocs = (uint32_t)number;
+        break;
+    case 'J': failed = set_file(options, FILE_JSON, arg); break;
+    case KEY_CSV: failed = set_file(options, FILE_CSV, arg); break;
+    case KEY_HTML: failed = set_file(options, FILE_HTML, arg); break;
+    case KEY_SUMMARY: options->summary = true; break;
+    case 'q': options->quiet = true; break;
+    case ARGP_KEY_ARG:
+        failed = add_word(options->traces, &options->ntraces, MAX_TRACES, arg, "traces");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return failed != 0 ? ECANCELED : 0;
+}
+
+static int check_options(const struct options *options)
+{
+    bool files = false;
+
+    for (int i = 0; i < NUM_FILES; i++)
+        files = files || options->files[i] != NULL;
+    if (options->ntraces == 0)
+        return zipccl_usage_error(program, "replay: no trace given; --help shows how");
+    if (options->cluster == NULL)
+        return zipccl_usage_error(program,
+                                  "replay: no --cluster given; 'zipccl cluster list' names some");
+    if (options->ntraces > 1 && files)
+        return zipccl_usage_error(
+            program, "replay: -J, --csv and --html hold one result: give one trace at a time");
+    if (options->quiet && options->summary)
+        return zipccl_usage_error(program, "replay: --quiet and --summary exclude each other");
+    return ZIPCCL_EXIT_OK;
+}
+
+/* No output may overwrite the trace, its samples, the cluster file or another output. */
+static zipccl_status check_outputs(const struct options *options, struct zipccl_output *outputs,
+                                   struct zipccl_error *error)
+{
+    static const char *const inside[] = {"trace.jsonl", "trace.jsonl.gz"};
+    const char *trace = options->traces[0];
+
+    for (int i = 0; i < NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_check(&outputs[i], options->files[i], error));
+    for (int i = 0; i < NUM_FILES; i++) {
+        char path[4096];
+        bool is_input =
+            zipccl_output_is(&outputs[i], trace) || zipccl_output_is(&outputs[i], options->cluster);
+
+        for (size_t k = 0; k < sizeof inside / sizeof *inside; k++) {
+            snprintf(path, sizeof path, "%s/%s", trace, inside[k]);
+            is_input = is_input || zipccl_output_is(&outputs[i], path);
+        }
+        if (is_input)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: an output must not overwrite an input",
+                               outputs[i].path);
+        for (int k = 0; k < i; k++)
+            if (outputs[k].path != NULL && zipccl_output_is(&outputs[i], outputs[k].target))
+                return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: two outputs have the same path",
+                                   outputs[i].path);
+    }
+    return ZIPCCL_OK;
+}
+
+static zipccl_status open_cluster(const struct options *options, struct zipccl_cluster_file **out,
+                                  struct zipccl_error *error)
+{
+    struct zipccl_cluster_file *file = NULL;
+    struct zipccl_cluster cluster;
+    char folder[4096];
+    zipccl_status status = ZIPCCL_OK;
+
+    if (options->cluster_dir == NULL)
+        ZIPCCL_TRY(zipccl_beside_program(ZIPCCL_CLUSTER_DIR, folder, sizeof folder, error));
+    else
+        snprintf(folder, sizeof folder, "%s", options->cluster_dir);
+    ZIPCCL_TRY(zipccl_cluster_open(options->cluster, folder, &file, error));
+    for (size_t i = 0; status == ZIPCCL_OK && i < options->nsets; i++)
+        status = zipccl_cluster_set(file, options->sets[i], error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_cluster_get(file, &cluster, error);
+    if (status != ZIPCCL_OK) {
+        zipccl_cluster_close(file);
+        return status;
+    }
+    *out = file;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status write_json(const struct zipccl_replay_result *result, char **text,
+                                size_t *nbytes, struct zipccl_error *error)
+{
+    FILE *memory = open_memstream(text, nbytes);
+
+    if (memory == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");
+    zipccl_status status = zipccl_report_json(result, memory, error);
+    if (fclose(memory) != 0 && status == ZIPCCL_OK)
+        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");
+    return status;
+}
+
+static zipccl_status fill_files(const struct zipccl_replay_result *result, const char *json,
+                                size_t nbytes, struct zipccl_output *outputs,
+                                struct zipccl_error *error)
+{
+    for (int i = 0; i < NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
+    if (outputs[FILE_JSON].file != NULL)
+        fwrite(json, 1, nbytes, outputs[FILE_JSON].file);
+    if (outputs[FILE_CSV].file != NULL)
+        ZIPCCL_TRY(zipccl_report_csv(result, outputs[FILE_CSV].file, error));
+    if (outputs[FILE_HTML].file != NULL)
+        ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
+    for (int i = 0; i < NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
+    for (int i = 0; i < NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_commit(&outputs[i], error));
+    return ZIPCCL_OK;
+}
+
+static zipccl_status write_files(const struct zipccl_replay_result *result,
+                                 struct zipccl_output *outputs, struct zipccl_error *error)
+{
+    char *json = NULL;
+    size_t nbytes = 0;
+    zipccl_status status = write_json(result, &json, &nbytes, error);
+
+    if (status == ZIPCCL_OK)
+        status = fill_files(result, json, nbytes, outputs, error);
+    for (int i = 0; i < NUM_FILES; i++)
+        zipccl_output_discard(&outputs[i]);
+    free(json);
+    return status;
+}
+
+static void print_result(const struct options *options, const struct zipccl_replay_result *result,
+                         const struct zipccl_output *outputs)
+{
+    static const char *const what[NUM_FILES] = {"JSON, schema zipccl.replay", "rows as CSV",
+                                                "picture, settings, assumptions"};
+
+    if (options->quiet)
+        return;
+    zipccl_report_table(result, options->summary, stdout);
+    for (int i = 0; i < NUM_FILES; i++)
+        if (outputs[i].path != NULL)
+            printf(" wrote %s (%s)\n", outputs[i].path, what[i]);
+}
+
+static zipccl_status replay_one(const struct options *options, const char *path,
+                                const struct zipccl_cluster_file *cluster,
+                                struct zipccl_output *outputs, struct zipccl_error *error)
+{
+    struct zipccl_replay_options replay = options->replay;
+    struct zipccl_replay_result *result = NULL;
+    struct zipccl_trace *trace = NULL;
+    struct zipccl_progress progress;
+
+    ZIPCCL_TRY(zipccl_trace_load(path, &trace, error));
+    zipccl_status status = ZIPCCL_OK;
+    for (int i = 0; i < NUM_FILES; i++)
+        if (zipccl_output_is(&outputs[i], trace->samples_path))
+            status = zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                                 "%s: an output must not overwrite an input", outputs[i].path);
+    if (status == ZIPCCL_OK) {
+        zipccl_progress_start(&progress, !options->quiet);
+        replay.progress = progress.wanted ? zipccl_progress_update : NULL;
+        replay.progress_context = &progress;
+        status = zipccl_replay(trace, cluster, &replay, &result, error);
+        zipccl_progress_end(&progress);
+    }
+    if (status == ZIPCCL_OK)
+        status = write_files(result, outputs, error);
+    if (status == ZIPCCL_OK)
+        print_result(options, result, outputs);
+    zipccl_replay_result_destroy(result);
+    zipccl_trace_destroy(trace);
+    return status;
+}
+
+static int run(const struct options *options)
+{
+    struct zipccl_output outputs[NUM_FILES];
+    struct zipccl_cluster_file *cluster = NULL;
+    struct zipccl_error error = {""};
+    zipccl_status status = open_cluster(options, &cluster, &error);
+
+    if (status == ZIPCCL_OK)
+        status = check_outputs(options, outputs, &error);
+    for (size_t i = 0; status == ZIPCCL_OK && i < options->ntraces; i++) {
+        if (i > 0 && !options->quiet)
+            putchar('\n');
+        status = replay_one(options, options->traces[i], cluster, outputs, &error);
+    }
+    zipccl_cluster_close(cluster);
+    if (status == ZIPCCL_OK && fflush(stdout) != 0)
+        status = zipccl_fail(&error, ZIPCCL_ERR_IO, "standard output: cannot write");
+    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
+}
+
+int zipccl_replay_command(int argc, char **argv)
+{
+    static const struct argp argp = {option_table, parse_option, "TRACE...", doc, NULL, NULL, NULL};
+    struct options *options = calloc(1, sizeof *options);
+    bool helped;
+
+    if (options == NULL)
+        return ZIPCCL_EXIT_FAILED;
+    zipccl_replay_options_init(&options->replay);
+    set_mode(options, "all");
+    int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl replay", options, &helped);
+    if (code == ZIPCCL_EXIT_OK && !helped)
+        code = check_options(options);
+    if (code == ZIPCCL_EXIT_OK && !helped)
+        code = run(options);
+    free(options);
+    return code;
+}

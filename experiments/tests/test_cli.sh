@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_cli.sh - the programs at the command line: what works, and how each error is told
+#
+# test_cli.sh BUILD    run from the root of the source tree
+set -u
+build=$(cd "$1" && pwd -P) || exit 1
+zipccl=$build/zipccl
+sim=$build/zipccl-sim
+check=$build/tests/check_result
+moe=$PWD/traces/samples/moe64
+llama=$PWD/traces/samples/llama2-7b-fsdp64
+a100=a100-8x8-200g
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+ntests=0
+nfailed=0
+
+failed() {
+    echo "FAILED: $*"
+    nfailed=$((nfailed + 1))
+}
+
+# works TEXT COMMAND... - exit code 0, nothing on stderr, TEXT in the output
+works() {
+    local text=$1
+    shift
+    ntests=$((ntests + 1))
+    "$@" >out 2>err </dev/null || failed "exit code $? of: $*: $(cat err)"
+    [ ! -s err ] || failed "stderr of: $*: $(cat err)"
+    [ -z "$text" ] || grep -qF -- "$text" out || failed "no '$text' in the output of: $*: $(head -5 out)"
+}
+
+# refuses TEXT COMMAND... - exit code 2, one line on stderr that begins with the program's name and
+# holds TEXT, nothing on stdout, no file left
+refuses() {
+    local text=$1 code
+    shift
+    ntests=$((ntests + 1))
+    ls -A >before
+    "$@" >out 2>err </dev/null
+    code=$?
+    [ $code -eq 2 ] || failed "exit code $code, not 2, of: $*: $(head -3 err)"
+    [ "$(wc -l <err)" -eq 1 ] || failed "$(wc -l <err) lines on stderr of: $*: $(cat err)"
+    grep -q '^zipccl\(-sim\)\?: ' err || failed "no program name in: $(cat err)"
+    grep -qiF -- "$text" err || failed "no '$text' in: $(cat err)"
+    [ ! -s out ] || failed "output of: $*: $(head -3 out)"
+    ls -A | diff before - >left || failed "files left by: $*: $(cat left)"
+}
+touch before out err left
+
+# ---- small traces, good and broken
+header='{"format": "zipccl-trace", "version": 1, "name": "mini", "provenance": "generated", "generator": "test", "nranks": 8, "streams": ["compute", "comm"], "groups": [{"name": "world", "size": 8}]'
+compute='{"kind": "compute", "id": 1, "duration_s": 0.01}'
+call='{"kind": "collective", "id": 2, "stream": "comm", "op": "all_gather", "group": "world", "dtype": "bf16", "count": 1048576, "deps": [1]'
+end='{"kind": "end", "events": 2}'
+printf '%s\n' "$header}" "$compute" "$call}" "$end" >mini.jsonl
+printf '%s\n' "$header}" "$compute" '{"kind": "end", "events": 1}' >silent.jsonl
+printf '%s\n' "$header}" "$compute" "$call}" >cut.jsonl
+printf '%s\n' "$header}" "$compute" '{"kind": "collective"' "$end" >garbled.jsonl
+printf '%s\n' "$header, \"samples\": \"none.safetensors\"}" "$compute" "$call, \"samples\": [\"w\"]}" "$end" >nosamples.jsonl
+printf '%s\n' "$header, \"samples\": \"bad.safetensors\"}" "$compute" "$call, \"samples\": [\"w\"]}" "$end" >badsamples.jsonl
+printf '%s\n' "$header, \"samples\": \"short.safetensors\"}" "$compute" "$call, \"samples\": [\"w\"]}" "$end" >shortsamples.jsonl
+printf '%s\n' "$header, \"recorded_step_s\": 0.5}" "$compute" "$call}" "$end" >recorded.jsonl
+printf 'this is no tensor file' >bad.safetensors
+: >short.safetensors
+: >empty.jsonl
+gzip -c mini.jsonl >mini.jsonl.gz
+head -c 100 mini.jsonl.gz >cut.jsonl.gz
+mkdir folder
+cp "$OLDPWD/models/clusters/laptop.yaml" copy.yaml
+sed 's/24.2GBps/24.2/' "$OLDPWD/models/clusters/$a100.yaml" >nounit.yaml
+sed 's/24.2GBps/nanGBps/' "$OLDPWD/models/clusters/$a100.yaml" >nan.yaml
+sed 's/^nic:/nics:/' "$OLDPWD/models/clusters/$a100.yaml" >badkey.yaml
+printf 'a: [' >broken.yaml
+printf '' >empty.yaml
+
+# ---- what works
+works "Usage: zipccl COMMAND" "$zipccl" --help
+works "Usage: zipccl COMMAND" "$zipccl" help
+works "--cluster" "$zipccl" replay --help
+works "--cluster" "$zipccl" help replay
+works "Examples:" "$sim" replay --help
+works "Usage: zipccl-sim" "$sim" --help
+works "info TRACE" "$zipccl" trace --help
+works "list" "$zipccl" cluster --help
+works "zipccl 0." "$zipccl" version
+works "compiler" "$zipccl" version --build
+works "zipccl-sim 0." "$sim" --version
+works "$a100" "$zipccl" cluster list
+works "nic.rate" "$zipccl" cluster show "$a100"
+works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
+works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
+works "mini" "$zipccl" trace info mini.jsonl
+works "moe64" "$zipccl" trace info "$moe" -J info.json
+
+works "SIMULATED: tier T1" "$zipccl" replay mini.jsonl --cluster laptop -J mini.json --csv mini.csv --html mini.html
+works "" "$check" mini.json kind=simulated totals.step_time_recorded_s=null fidelity=t1
+works "SIMULATED: tier T0" "$zipccl" replay mini.jsonl.gz -c laptop --fidelity t0 -J t0.json
+works "" "$check" t0.json fidelity=t0
+works "" "$zipccl" replay mini.jsonl -c laptop --quiet -J again.json
+cmp -s mini.json again.json || failed "two runs of one replay differ"
+[ ! -s out ] || failed "--quiet prints: $(cat out)"
+works "step (simulated)" "$zipccl" replay mini.jsonl -c laptop --summary
+works "all_gather" "$zipccl" replay mini.jsonl recorded.jsonl -c laptop --fidelity t0
+works "baseline that is off" "$zipccl" replay recorded.jsonl -c laptop
+works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode raw -J raw.json
+works "" "$check" raw.json totals.step_time_adaptive_s=null totals.step_time_compressed_s=null \
+    totals.end_to_end_speedup=null
+works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode compressed -J compressed.json
+works "" "$check" compressed.json totals.step_time_adaptive_s=null
+works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode adaptive -J adaptive.json
+works "" "$check" adaptive.json totals.step_time_compressed_s=null
+works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json --jobs 1
+works "" "$check" given.json
+grep -q -- --set given.json || failed "--set is not listed in the result"
+grep -q '"given"' given.json || failed "the given ratio is not named in the result"
+ls ./*.tmp* >left 2>/dev/null && failed "temporary files are left: $(cat left)"
+
+# An old result survives a failed run, and a good run replaces it.
+echo old >old.json
+refuses "collective" "$zipccl" replay silent.jsonl -c laptop -J old.json
+[ "$(cat old.json)" = old ] || failed "a failed run touched the old result"
+works "SIMULATED" "$zipccl" replay mini.jsonl -c laptop -f t0 -J old.json
+works "" "$check" old.json
+
+# CSV: the same number of columns in each line; HTML: one page, nothing from outside.
+[ "$(awk -F, '{print NF}' mini.csv | sort -u | wc -l)" -eq 1 ] || failed "CSV lines differ in columns"
+[ "$(wc -l <mini.csv)" -ge 2 ] || failed "CSV without rows"
+grep -qiE 'https?:|src=|href=|@import|url\(' mini.html && failed "the page points outside"
+grep -q '</html>' mini.html || failed "the page ends early"
+for tag in html head body table thead tbody tr td th svg figure dl h1 h2 p div title; do
+    opened=$(grep -oE "<$tag[ >]" mini.html | wc -l)
+    closed=$(grep -oE "</$tag>" mini.html | wc -l)
+    [ "$opened" -eq "$closed" ] || failed "the page opens $opened <$tag> and closes $closed"
+done
+grep -qF "$build" mini.json mini.html mini.csv && failed "a result holds a path of this machine"
+
+# ---- the bundled traces: each row's adaptive time, and the step's, are the better of the two
+for trace in "$moe" "$llama"; do
+    works "SIMULATED" "$zipccl" replay "$trace" -c "$a100" -J bundled.json
+    works "" "$check" bundled.json adaptive=better
+done
+
+# ---- usage
+refuses "no command" "$zipccl"
+refuses "did you mean 'replay'" "$zipccl" reply
+refuses "unknown command" "$zipccl" frobnicate
+refuses "unknown command" "$zipccl" help frobnicate
+refuses "unknown command" "$sim" frobnicate
+refuses "no command" "$sim"
+refuses "no trace" "$zipccl" replay -c laptop
+refuses "no --cluster" "$zipccl" replay mini.jsonl
+refuses "did you mean '--html'" "$zipccl" replay mini.jsonl -c laptop --htm1 x
+refuses "unknown option '-Z'" "$zipccl" replay mini.jsonl -c laptop -Z
+refuses "needs a value" "$zipccl" replay mini.jsonl --cluster
+refuses "takes no value" "$zipccl" replay mini.jsonl -c laptop --quiet=1
+refuses "--mode" "$zipccl" replay mini.jsonl -c laptop --mode fast
+refuses "--fidelity" "$zipccl" replay mini.jsonl -c laptop --fidelity t2
+for ratio in 0.5 0 -1 2.5 nan inf 1.4x 1,4 '' 0x1 1e400; do
+    refuses "--ratio" "$zipccl" replay mini.jsonl -c laptop --ratio "$ratio"
+done
+refuses "--jobs" "$zipccl" replay mini.jsonl -c laptop --jobs 0
+refuses "--jobs" "$zipccl" replay mini.jsonl -c laptop --jobs 1.5
+refuses "exclude" "$zipccl" replay mini.jsonl -c laptop --quiet --summary
+refuses "one trace" "$zipccl" replay mini.jsonl mini.jsonl -c laptop -J x.json
+refuses "twice" "$zipccl" replay mini.jsonl -c laptop -J x.json -J y.json
+refuses "info" "$zipccl" trace
+refuses "info" "$zipccl" trace check mini.jsonl
+refuses "name a trace" "$zipccl" trace info
+refuses "cluster" "$zipccl" cluster
+refuses "did you mean" "$zipccl" cluster lst
+refuses "version" "$zipccl" version --bulid
+
+# ---- traces and tensors
+refuses "missing.jsonl" "$zipccl" replay missing.jsonl -c laptop
+refuses "folder" "$zipccl" replay folder -c laptop
+refuses "empty.jsonl" "$zipccl" replay empty.jsonl -c laptop
+refuses "garbled.jsonl:3" "$zipccl" replay garbled.jsonl -c laptop
+refuses "cut.jsonl" "$zipccl" replay cut.jsonl -c laptop
+refuses "cut.jsonl.gz" "$zipccl" replay cut.jsonl.gz -c laptop -J x.json --html x.html
+refuses "collective" "$zipccl" replay silent.jsonl -c laptop
+refuses "none.safetensors" "$zipccl" replay nosamples.jsonl -c laptop
+refuses "bad.safetensors" "$zipccl" replay badsamples.jsonl -c laptop
+refuses "short.safetensors" "$zipccl" replay shortsamples.jsonl -c laptop
+refuses "64" "$zipccl" replay "$moe" -c laptop
+refuses "missing.jsonl" "$zipccl" trace info missing.jsonl
+refuses "cut.jsonl" "$zipccl" trace info cut.jsonl -J x.json
+
+# ---- clusters
+refuses "missing" "$zipccl" replay mini.jsonl -c missing
+refuses "missing.yaml" "$zipccl" replay mini.jsonl -c ./missing.yaml
+refuses "broken.yaml" "$zipccl" replay mini.jsonl -c broken.yaml
+refuses "empty.yaml" "$zipccl" replay mini.jsonl -c empty.yaml
+refuses "nic.rate" "$zipccl" replay mini.jsonl -c nounit.yaml
+refuses "nic.rate" "$zipccl" replay mini.jsonl -c nan.yaml
+refuses "nics" "$zipccl" replay mini.jsonl -c badkey.yaml
+refuses "nic.rate" "$zipccl" replay mini.jsonl -c laptop --set nic.rte=1Gbps
+for rate in 800 800Gb 800Gbps/s -1Gbps 0Gbps nan inf 1e400Gbps 010Gbps; do
+    refuses "nic.rate" "$zipccl" replay mini.jsonl -c laptop --set "nic.rate=$rate"
+done
+refuses "nic.rate" "$zipccl" replay mini.jsonl -c laptop --set nic.rate
+refuses "nodes" "$zipccl" replay mini.jsonl -c laptop --set nodes=0
+refuses "nodes" "$zipccl" replay mini.jsonl -c laptop --set nodes=1.5
+refuses "missing" "$zipccl" cluster show missing
+refuses "nounit.yaml" "$zipccl" cluster check nounit.yaml
+refuses "name" "$zipccl" cluster show
+
+# ---- outputs
+refuses "none/x.json" "$zipccl" replay mini.jsonl -c laptop -J none/x.json
+refuses "folder" "$zipccl" replay mini.jsonl -c laptop --csv folder
+refuses "none/x.html" "$zipccl" replay mini.jsonl -c laptop -J x.json --html none/x.html
+refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop -J mini.jsonl
+refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop -J ./folder/../mini.jsonl
+refuses "overwrite" "$zipccl" replay mini.jsonl -c copy.yaml -J copy.yaml
+refuses "same path" "$zipccl" replay mini.jsonl -c laptop -J x --csv ./x
+refuses "empty" "$zipccl" replay mini.jsonl -c laptop -J ''
+refuses "none/i.json" "$zipccl" trace info mini.jsonl -J none/i.json
+if [ -w /dev/full ]; then
+    refuses "/dev/full" "$zipccl" replay mini.jsonl -c laptop -f t0 -J /dev/full
+fi
+
+# ---- zipccl without zipccl-sim beside it
+mkdir alone
+cp "$zipccl" alone/zipccl
+refuses "zipccl-sim" alone/zipccl replay mini.jsonl -c laptop
+
+echo "$ntests command lines, $nfailed failures"
+[ $nfailed -eq 0 ]

@@ -1,0 +1,114 @@
+/*
+ * zipccl.c - the front command: offline work built in, the rest in programs beside it
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/cluster_command.h"
+#include "experiments/program.h"
+#include "experiments/trace_command.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char program[] = "zipccl";
+
+static int run_replay(int argc, char **argv);
+static int run_version(int argc, char **argv);
+static int run_help(int argc, char **argv);
+
+/* What works; argv[0] is the command's name. */
+static const struct command {
+    const char *name, *purpose;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"replay", "replay a training trace on a simulated cluster", run_replay},
+    {"trace", "look at a training trace", zipccl_trace_command},
+    {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
+    {"version", "print the version; --build tells how it was built", run_version},
+    {"help", "print this, or the help of a command", run_help},
+};
+
+enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[NUM_COMMANDS + 1] = {NULL};
+
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        names[i] = commands[i].name;
+    const char *nearest = zipccl_nearest_name(name, names);
+    if (nearest != NULL)
+        return zipccl_usage_error(program, "unknown command '%s'; did you mean '%s'?", name,
+                                  nearest);
+    return zipccl_usage_error(program, "unknown command '%s'; 'zipccl help' lists them", name);
+}
+
+/* Replace this process by 'zipccl-sim' with the same arguments. */
+static int run_replay(int argc, char **argv)
+{
+    struct zipccl_error error = {""};
+    char path[4096];
+    zipccl_status status = zipccl_beside_program("zipccl-sim", path, sizeof path, &error);
+
+    (void)argc;
+    if (status != ZIPCCL_OK)
+        return zipccl_print_error(program, status, &error);
+    /* main() keeps the program's name before the command. */
+    char **all = argv - 1;
+    char *own_name = all[0];
+
+    all[0] = (char *)"zipccl-sim";
+    execv(path, all);
+    int reason = errno;
+    all[0] = own_name;
+    return zipccl_usage_error(program, "replay needs zipccl-sim beside zipccl: %s: %s", path,
+                              strerror(reason));
+}
+
+static int run_version(int argc, char **argv)
+{
+    bool build = argc == 2 && strcmp(argv[1], "--build") == 0;
+
+    if (argc > 1 && !build)
+        return zipccl_usage_error(program, "version: unknown argument '%s'", argv[1]);
+    zipccl_print_version(program, build, stdout);
+    return ZIPCCL_EXIT_OK;
+}
+
+static int run_help(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "help") != 0 && strcmp(argv[1], "version") != 0) {
+        const struct command *command = find_command(argv[1]);
+        char *arguments[] = {argv[-1], argv[1], (char *)"--help", NULL};
+
+        return command != NULL ? command->run(2, arguments + 1) : unknown_command(argv[1]);
+    }
+    puts("Usage: zipccl COMMAND [OPTION...]\n"
+         "Lossless compressed collectives for training: what they gain, and where.\n");
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].purpose);
+    puts("\n'zipccl COMMAND --help' tells more.  Start: zipccl replay traces/samples/moe64 \\\n"
+         "    --cluster a100-8x8-200g");
+    return ZIPCCL_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return zipccl_usage_error(program, "no command; 'zipccl help' lists them");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return run_help(1, argv + 1);
+    if (strcmp(argv[1], "--version") == 0)
+        return run_version(1, argv + 1);
+    const struct command *command = find_command(argv[1]);
+    return command != NULL ? command->run(argc - 1, argv + 1) : unknown_command(argv[1]);
+}

@@ -1,0 +1,50 @@
+/*
+ * zipccl_sim.c - the program that links SimGrid: runs what needs a simulation
+ *
+ * People call it through 'zipccl', which finds it beside itself.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/program.h"
+#include "experiments/replay_command.h"
+
+#include <string.h>
+
+static const char program[] = "zipccl-sim";
+
+static void print_help(void)
+{
+    puts("Usage: zipccl-sim COMMAND [OPTION...]\n"
+         "Simulations of zipccl; the front command 'zipccl' runs it.\n"
+         "\n"
+         "  replay     replay a training trace on a simulated cluster\n"
+         "  version    print the version\n"
+         "\n"
+         "'zipccl-sim replay --help' lists its options.");
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const commands[] = {"replay", "version", "help", NULL};
+    const char *command = argc > 1 ? argv[1] : NULL;
+
+    if (command == NULL)
+        return zipccl_usage_error(program, "no command; 'zipccl-sim --help' lists them");
+    if (strcmp(command, "replay") == 0)
+        return zipccl_replay_command(argc - 1, argv + 1);
+    if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 ||
+        strcmp(command, "help") == 0) {
+        print_help();
+        return ZIPCCL_EXIT_OK;
+    }
+    if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
+        zipccl_print_version(program, false, stdout);
+        return ZIPCCL_EXIT_OK;
+    }
+    const char *nearest = zipccl_nearest_name(command, commands);
+    if (nearest != NULL)
+        return zipccl_usage_error(program, "unknown command '%s'; did you mean '%s'?", command,
+                                  nearest);
+    return zipccl_usage_error(program, "unknown command '%s'; 'zipccl-sim --help' lists them",
+                              command);
+}
