@@ -81,6 +81,16 @@ zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const 
  */
 zipccl_status zipccl_message_read(const void *wire, size_t nbytes, struct zipccl_message *message);
 
+/*
+ * Write a header alone, as of a message of 'n' elements and 'nbytes' bytes, for whoever accounts for
+ * messages without their bodies.  A message as long as zipccl_bound() gets ZIPCCL_MESSAGE_RAW; with
+ * ZIPCCL_MESSAGE_OVERFLOW in 'flags' nbytes is ZIPCCL_MESSAGE_HEADER_BYTES.
+ *
+ * wire  [ZIPCCL_MESSAGE_HEADER_BYTES]
+ */
+void zipccl_message_write_header(void *wire, enum zipccl_dtype dtype, uint32_t flags, uint64_t n,
+                                 uint64_t nbytes);
+
 /* Set further flags in the header of a message written by zipccl_encode() (checksum kept valid). */
 void zipccl_message_set_flags(void *wire, uint32_t flags);
 

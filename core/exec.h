@@ -38,6 +38,12 @@ struct zipccl_exec_ops {
     void (*destroy)(struct zipccl_exec *e);
     /* Set 'nbytes' to zero; in order with encode. */
     void (*zero)(struct zipccl_exec *e, void *dst, size_t nbytes);
+    /* Around the work of one step of the codec lane: what a step computes is one launch, and done
+     * when step_end returns.  NULL if each call is done when it returns. */
+    void (*step_begin)(struct zipccl_exec *e);
+    void (*step_end)(struct zipccl_exec *e);
+    /* Wait until the host knows the sizes that were exchanged; NULL if it always does. */
+    void (*fence)(struct zipccl_exec *e);
 };
 
 struct zipccl_exec {

@@ -61,6 +61,20 @@ static void raise_failure(struct lanes *lanes, unsigned lane, zipccl_status stat
     s->exec->ops->event_signal(s->exec, lanes->progress[lane], UINT64_MAX);
 }
 
+/* One step of the codec lane, as one piece of work for the exec. */
+static zipccl_status run_codec_step(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    const struct zipccl_exec_ops *ops = s->exec->ops;
+    zipccl_status status;
+
+    if (ops->step_begin != NULL)
+        ops->step_begin(s->exec);
+    status = zipccl_run_codec_step(s, step);
+    if (ops->step_end != NULL)
+        ops->step_end(s->exec);
+    return status;
+}
+
 static void run_lane(struct lanes *lanes, unsigned lane)
 {
     struct zipccl_run_state *s = &lanes->state;
@@ -78,8 +92,8 @@ static void run_lane(struct lanes *lanes, unsigned lane)
         if (atomic_load(&lanes->status[other]) != ZIPCCL_OK)
             status = ZIPCCL_ERR_ABORTED;
         else
-            status = lane == ZIPCCL_LANE_CODEC ? zipccl_run_codec_step(s, step)
-                                               : zipccl_run_wire_step(s, step);
+            status =
+                lane == ZIPCCL_LANE_CODEC ? run_codec_step(s, step) : zipccl_run_wire_step(s, step);
         if (status != ZIPCCL_OK) {
             raise_failure(lanes, lane, status);
             return;

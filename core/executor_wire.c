@@ -58,6 +58,8 @@ static zipccl_status sizes(struct zipccl_run_state *s, const struct zipccl_step 
 
     ZIPCCL_TRY(s->transport->ops->group_begin(s->transport));
     ZIPCCL_TRY(end_group(s, post_sizes(s, step, slot)));
+    if (s->exec->ops->fence != NULL)
+        s->exec->ops->fence(s->exec);
     for (uint32_t p = 0; p < s->nranks; p++) {
         size_t n = zipccl_step_n_in(s, step, p), nbytes;
 

@@ -46,6 +46,16 @@ static void header_write(uint8_t *p, enum zipccl_dtype dtype, uint32_t flags, ui
     zipccl_put_u32(p + AT_CHECK, header_check(p));
 }
 
+void zipccl_message_write_header(void *wire, enum zipccl_dtype dtype, uint32_t flags, uint64_t n,
+                                 uint64_t nbytes)
+{
+    if (flags & ZIPCCL_MESSAGE_OVERFLOW)
+        nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
+    else if (nbytes >= zipccl_bound(dtype, n))
+        flags |= ZIPCCL_MESSAGE_RAW;
+    header_write(wire, dtype, flags, n, nbytes - ZIPCCL_MESSAGE_HEADER_BYTES);
+}
+
 size_t zipccl_codec_scratch_bytes(void)
 {
     return zipccl_align64(sizeof(struct zipccl_scratch));
