@@ -35,7 +35,11 @@ struct pricing {
     bool crosses;     /* some flow of this step leaves its node */
     uint64_t nbytes;  /* of all flows of this step */
     double *codec_of; /* [nranks] seconds of the codec so far */
-    double *end;      /* [nsteps] */
+    bool streams;     /* a broadcast on rings */
+    uint32_t nroles;  /* ranks whose lanes are followed: all of a stream, else one for all */
+    double *end;      /* [nsteps * nroles] */
+    double *start;    /* [nroles] when each could start the step */
+    double *lane_end; /* [2 * nroles] */
     struct memo memos[MEMO_SIZE];
     uint32_t nmemos;
 };
@@ -80,6 +84,18 @@ static void release(struct pricing *p)
     free(p->end);
 }
 
+static bool is_stream(const struct zipccl_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        const struct zipccl_step *s = &plan->steps[i];
+
+        if ((s->kind == ZIPCCL_STEP_EXCHANGE || s->kind == ZIPCCL_STEP_NATIVE) &&
+            (s->lowering != ZIPCCL_LOWER_RING || s->group != ZIPCCL_GROUP_WORLD))
+            return false;
+    }
+    return plan->op == ZIPCCL_BROADCAST;
+}
+
 static zipccl_status prepare(struct pricing *p)
 {
     size_t nranks = p->topology->nranks, nnodes = p->topology->nnodes;
@@ -91,9 +107,13 @@ static zipccl_status prepare(struct pricing *p)
     p->nic_of = calloc(nranks, sizeof *p->nic_of);
     p->loads = calloc(p->nloads, sizeof *p->loads);
     p->codec_of = calloc(nranks, sizeof *p->codec_of);
-    p->end = calloc((size_t)p->plan->nsteps + 1, sizeof *p->end);
+    p->streams = is_stream(p->plan);
+    p->nroles = p->streams ? p->plan->nranks : 1;
+    p->end = calloc(((size_t)p->plan->nsteps + 3) * p->nroles, sizeof *p->end);
     if (p->nic_of == NULL || p->loads == NULL || p->codec_of == NULL || p->end == NULL)
         return ZIPCCL_ERR_NOMEM;
+    p->start = p->end + (size_t)p->plan->nsteps * p->nroles;
+    p->lane_end = p->start + p->nroles;
     for (unsigned in = 0; in < 2; in++) {
         p->gpu[in] = p->loads + in * nranks;
         p->nic[in] = p->loads + 2 * nranks + in * p->nnics;
@@ -134,8 +154,46 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+static double alpha_between(const struct pricing *p, uint32_t a, uint32_t b)
+{
+    return p->topology->node_of[a] != p->topology->node_of[b] ? p->params->nic_alpha_s
+                                                              : p->params->nvlink_alpha_s;
+}
+
+/*
+ * A stream of 'wire_s' through the rings: each rank sends on alpha after it was reached and the next
+ * one is there, and is done when all its rings are.  Returns the alphas of the longest ring.
+ *
+ * end  [nranks], when each is done; NULL: not wanted
+ */
+static double place_stream(const struct pricing *p, const struct zipccl_step *s, double wire_s,
+                           double *end)
+{
+    double longest = 0;
+
+    for (uint32_t c = 0; c < s->channels; c++) {
+        uint32_t rank = s->root;
+        double head = end != NULL ? p->start[rank] : 0, alphas = 0;
+
+        for (uint32_t hop = 1; hop < p->topology->nranks; hop++) {
+            uint32_t next = zipccl_ring_next(p->topology, c, rank);
+
+            alphas += alpha_between(p, rank, next);
+            if (end != NULL) {
+                head = larger(p->start[next], head + alpha_between(p, rank, next));
+                end[rank] = larger(end[rank], head + wire_s);
+                end[next] = larger(end[next], head + wire_s);
+            }
+            rank = next;
+        }
+        longest = larger(longest, alphas);
+    }
+    return longest;
+}
+
 static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *memo)
 {
+    const struct zipccl_step *sent = &p->plan->steps[step];
     size_t nranks = p->topology->nranks, nnodes = p->topology->nnodes;
     uint32_t rounds = 0;
     double s;
@@ -150,6 +208,8 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
         s = larger(s, slowest(p->fabric[0], 2 * nnodes, p->params->fabric_Bps));
     memo->wire_s = s;
     memo->alpha_s = rounds * (p->crosses ? p->params->nic_alpha_s : p->params->nvlink_alpha_s);
+    if (p->streams && sent->kind != ZIPCCL_STEP_SIZES && rounds > 0)
+        memo->alpha_s = place_stream(p, sent, 0, NULL);
     memo->nbytes = p->nbytes;
     memo->seconds = memo->wire_s + memo->alpha_s;
     return ZIPCCL_OK;
@@ -231,12 +291,13 @@ static zipccl_status recall_wire(struct pricing *p, uint32_t step, struct memo *
 }
 
 static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_cost *cost,
-                                uint64_t *nbytes, double *seconds)
+                                uint64_t *nbytes, struct memo *out)
 {
     const struct zipccl_step *s = &p->plan->steps[step];
+    double *seconds = &out->seconds;
     struct memo memo;
 
-    *seconds = 0;
+    *out = (struct memo){.step = step};
     switch (s->kind) {
     case ZIPCCL_STEP_ENCODE:
     case ZIPCCL_STEP_DECODE:
@@ -245,7 +306,7 @@ static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_
     default: break;
     }
     ZIPCCL_TRY(recall_wire(p, step, &memo));
-    *seconds = memo.seconds;
+    *out = memo;
     cost->wire_s += memo.wire_s;
     cost->alpha_s += memo.alpha_s;
     *nbytes += memo.nbytes;
@@ -277,21 +338,55 @@ static double raw_total(const struct pricing *p)
     return n * (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype);
 }
 
+/* When a step ends for each role, from when each could start it. */
+static void place_step(const struct pricing *p, const struct zipccl_step *s,
+                       const struct memo *price, double *end)
+{
+    bool codes = s->kind == ZIPCCL_STEP_ENCODE || s->kind == ZIPCCL_STEP_COPY;
+    double last = 0;
+
+    for (uint32_t r = 0; r < p->nroles; r++) {
+        bool works = !p->streams || (s->kind == ZIPCCL_STEP_DECODE ? r != s->root
+                                     : codes                       ? r == s->root
+                                                                   : false);
+
+        end[r] = p->start[r] + (works ? price->seconds : 0);
+        last = larger(last, p->start[r]);
+    }
+    if (!p->streams || price->seconds <= 0)
+        return;
+    /* The root sends a size to every rank: it waits for the last of them. */
+    if (s->kind == ZIPCCL_STEP_SIZES)
+        for (uint32_t r = 0; r < p->nroles; r++)
+            end[r] =
+                (r == s->root ? last : larger(p->start[r], p->start[s->root])) + price->seconds;
+    else if (s->kind == ZIPCCL_STEP_EXCHANGE || s->kind == ZIPCCL_STEP_NATIVE)
+        place_stream(p, s, price->wire_s, end);
+}
+
 static zipccl_status price_plan(struct pricing *p, struct zipccl_cost *cost)
 {
-    double lane_end[2] = {0, 0};
     uint64_t nbytes = 0;
 
     for (uint32_t i = 0; i < p->plan->nsteps; i++) {
         const struct zipccl_step *s = &p->plan->steps[i];
-        double start = lane_end[s->lane & 1], seconds;
+        double *end = p->end + (size_t)i * p->nroles;
+        double *lane_end = p->lane_end + (size_t)(s->lane & 1) * p->nroles;
+        struct memo price;
 
-        ZIPCCL_TRY(price_step(p, i, cost, &nbytes, &seconds));
-        for (uint32_t d = 0; d < s->ndeps; d++)
-            start = larger(start, s->deps[d] < i ? p->end[s->deps[d]] : 0);
-        p->end[i] = lane_end[s->lane & 1] = start + seconds;
+        ZIPCCL_TRY(price_step(p, i, cost, &nbytes, &price));
+        for (uint32_t r = 0; r < p->nroles; r++) {
+            p->start[r] = lane_end[r];
+            for (uint32_t d = 0; d < s->ndeps; d++)
+                if (s->deps[d] < i)
+                    p->start[r] = larger(p->start[r], p->end[(size_t)s->deps[d] * p->nroles + r]);
+        }
+        place_step(p, s, &price, end);
+        for (uint32_t r = 0; r < p->nroles; r++) {
+            lane_end[r] = end[r];
+            cost->total_s = larger(cost->total_s, end[r]);
+        }
     }
-    cost->total_s = larger(lane_end[0], lane_end[1]);
     for (uint32_t r = 0; r < p->plan->nranks; r++)
         cost->codec_s = larger(cost->codec_s, p->codec_of[r]);
     cost->wire_bytes = (nbytes + p->plan->nranks / 2) / p->plan->nranks;

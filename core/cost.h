@@ -6,13 +6,16 @@
  * use it; T1 is checked against it.  It knows no contention between collectives.  A step costs
  *
  *     EXCHANGE, NATIVE  max(NVLink, NIC and fabric load / rate) + rounds * alpha, the NICs' alpha if
- *                       a flow leaves its node; the arithmetic of reductions is not charged
+ *                       a flow leaves its node; the arithmetic of reductions is not charged.
+ *                       A broadcast streams through its rings, each hop starting alpha after the
+ *                       one before, as soon as the rank is there
  *     SIZES             its small exchange, and the fence
  *     ENCODE, DECODE    the launch, and the raw bytes of the busiest rank / rate
  *     COPY              the bytes of the busiest rank / rate
  *     RESOLVE           nothing
  *
- * where a load counts every flow through a port in one direction.
+ * where a load counts every flow through a port in one direction.  A broadcast is followed rank
+ * by rank, since they do different things; else all ranks do as the busiest of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
