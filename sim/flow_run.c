@@ -88,7 +88,7 @@ static zipccl_status price_work(void *context, void *result, struct zipccl_error
 {
     struct together *t = context;
 
-    ZIPCCL_TRY(zipccl_platform_load(t->cluster, &t->platform, error));
+    ZIPCCL_TRY(zipccl_platform_load(t->cluster, ZIPCCL_PLATFORM_FLOWS, &t->platform, error));
     t->seconds = result;
     for (uint32_t i = 0; i < t->nflows; i++) {
         sg_actor_t actor = sg_actor_init("flow", t->platform.gpu[0]);

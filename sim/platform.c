@@ -19,37 +19,65 @@
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-static const struct zipccl_result_note settings[] = {
-    {"simulator",
-     "SimGrid " TEXT(SIMGRID_VERSION_MAJOR) "." TEXT(SIMGRID_VERSION_MINOR) "." TEXT(
-         SIMGRID_VERSION_PATCH),
-     "", "version compiled against"},
+#define SIMULATOR                                                                                  \
+    {                                                                                              \
+        "simulator",                                                                               \
+            "SimGrid " TEXT(SIMGRID_VERSION_MAJOR) "." TEXT(SIMGRID_VERSION_MINOR) "." TEXT(       \
+                SIMGRID_VERSION_PATCH),                                                            \
+            "", "version compiled against"                                                         \
+    }
+#define COMMON_SETTINGS                                                                            \
+    {"network/TCP-gamma", "0", "", "no TCP window limit"},                                         \
+        {"network/crosstraffic", "0", "", "no TCP acknowledgements on the way back"},              \
+        {"maxmin/precision", "1e-9", "", "relative to the capacities above 1e11 used here"},       \
+        {"surf/precision", "1e-12", "s", "times closer than this are one"},                        \
+        {"contexts/factory", "raw", "", "no effect on results"},                                   \
+        {"contexts/stack-size", "256", "KiB", "no effect on results"},                             \
+    {                                                                                              \
+        "contexts/nthreads", "1", "", "all simulated ranks share one thread"                       \
+    }
+
+static const struct zipccl_result_note flow_settings[] = {
+    SIMULATOR,
     {"host/model", "ptask_L07", "", "parallel tasks; network, codec, SMs and HBM shared max-min"},
-    {"network/TCP-gamma", "0", "", "no TCP window limit"},
-    {"network/crosstraffic", "0", "", "no TCP acknowledgements on the way back"},
-    {"maxmin/precision", "1e-9", "", "relative to the capacities above 1e11 used here"},
-    {"surf/precision", "1e-12", "s", "times closer than this are one"},
-    {"contexts/factory", "raw", "", "no effect on results"},
-    {"contexts/stack-size", "256", "KiB", "no effect on results"},
+    COMMON_SETTINGS,
     {"link latency", "0", "s", "alpha is charged once per round instead"},
     {"seed", "1", "", "generated samples; the simulation itself draws no random numbers"},
 };
 
-const struct zipccl_result_note *zipccl_platform_settings(size_t *n)
+static const struct zipccl_result_note message_settings[] = {
+    SIMULATOR,
+    {"network/model", "CM02", "", "each message a flow; links shared max-min"},
+    COMMON_SETTINGS,
+    {"link latency", "0", "s", "alpha is charged by the sender's and the receiver's group instead"},
+    {"seed", "1", "", "generated samples; the simulation itself draws no random numbers"},
+};
+
+const struct zipccl_result_note *zipccl_platform_settings(enum zipccl_platform_kind kind, size_t *n)
 {
-    *n = sizeof(settings) / sizeof(settings[0]);
-    return settings;
+    if (kind == ZIPCCL_PLATFORM_MESSAGES) {
+        *n = sizeof(message_settings) / sizeof(message_settings[0]);
+        return message_settings;
+    }
+    *n = sizeof(flow_settings) / sizeof(flow_settings[0]);
+    return flow_settings;
 }
 
-static void start_simgrid(void)
+static void start_simgrid(enum zipccl_platform_kind kind)
 {
-    char name[] = "zipccl-sim", model[] = "--cfg=host/model:ptask_L07",
-         gamma[] = "--cfg=network/TCP-gamma:0", cross[] = "--cfg=network/crosstraffic:0",
-         maxmin[] = "--cfg=maxmin/precision:1e-9", surf[] = "--cfg=surf/precision:1e-12",
-         factory[] = "--cfg=contexts/factory:raw", stack[] = "--cfg=contexts/stack-size:256",
+    char name[] = "zipccl-sim", flows[] = "--cfg=host/model:ptask_L07",
+         messages[] = "--cfg=network/model:CM02", gamma[] = "--cfg=network/TCP-gamma:0",
+         cross[] = "--cfg=network/crosstraffic:0", maxmin[] = "--cfg=maxmin/precision:1e-9",
+         surf[] = "--cfg=surf/precision:1e-12", factory[] = "--cfg=contexts/factory:raw",
+         stack[] = "--cfg=contexts/stack-size:256", threads[] = "--cfg=contexts/nthreads:1",
          quiet[] = "--log=root.thres:critical";
-    char *argv[] = {name, model, gamma, cross, maxmin, surf, factory, stack, quiet, NULL};
-    int argc = 9;
+    char *argv[] = {name,    kind == ZIPCCL_PLATFORM_MESSAGES ? messages : flows,
+                    gamma,   cross,
+                    maxmin,  surf,
+                    factory, stack,
+                    threads, quiet,
+                    NULL};
+    int argc = 10;
 
     simgrid_init(&argc, argv);
 }
@@ -162,7 +190,8 @@ static sg_host_t find_host(const char *kind, uint32_t gpu)
 }
 
 zipccl_status zipccl_platform_load(const struct zipccl_cluster *cluster,
-                                   struct zipccl_platform *out, struct zipccl_error *error)
+                                   enum zipccl_platform_kind kind, struct zipccl_platform *out,
+                                   struct zipccl_error *error)
 {
     char path[] = "/tmp/zipccl-platform-XXXXXX";
     struct zipccl_platform p = {.ngpus = cluster->nodes * cluster->gpus_per_node};
@@ -176,7 +205,7 @@ zipccl_status zipccl_platform_load(const struct zipccl_cluster *cluster,
         free(p.gpu);
         return ZIPCCL_ERR_IO;
     }
-    start_simgrid();
+    start_simgrid(kind);
     simgrid_load_platform(path);
     unlink(path);
     for (uint32_t g = 0; g < p.ngpus; g++) {

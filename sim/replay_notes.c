@@ -61,7 +61,7 @@ static void add_settings(const struct zipccl_replay_state *state, struct zipccl_
              state->options.fidelity == ZIPCCL_FIDELITY_T1
                  ? "flows: parallel tasks that share links and GPUs max-min"
                  : "port loads: no contention between collectives");
-    platform = zipccl_platform_settings(&n);
+    platform = zipccl_platform_settings(ZIPCCL_PLATFORM_FLOWS, &n);
     for (size_t i = 0; i < n && state->options.fidelity == ZIPCCL_FIDELITY_T1; i++)
         r->settings[r->nsettings++] = platform[i];
     set_note(&r->settings[r->nsettings++], "codec row", zipccl_isa_name(zipccl_isa_best()), "",

@@ -241,7 +241,7 @@ zipccl_status zipccl_schedule_run(const struct zipccl_program *program,
     if (status != ZIPCCL_OK)
         zipccl_fail(error, status, "out of memory");
     else
-        status = zipccl_platform_load(&pricing->cluster, &s.platform, error);
+        status = zipccl_platform_load(&pricing->cluster, ZIPCCL_PLATFORM_FLOWS, &s.platform, error);
     if (status == ZIPCCL_OK) {
         start_actors(&s);
         simgrid_run();
