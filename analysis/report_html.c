@@ -52,7 +52,8 @@ static void put_head(yajl_val result, bool simulated, FILE *out)
                 "was measured on a GPU.</p>\n",
                 strcmp(zipccl_document_text(result, "fidelity"), "t0") == 0
                     ? "T0: closed form, no contention between collectives"
-                    : "T1: flows");
+                : strcmp(zipccl_document_text(result, "fidelity"), "t2") == 0 ? "T2: messages"
+                                                                              : "T1: flows");
     else
         fputs("<p class=\"banner\"><strong>Measured.</strong></p>\n", out);
     fputs("<dl>\n<dt>Trace</dt><dd>", out);

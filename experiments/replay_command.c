@@ -44,7 +44,10 @@ static const struct argp_option option_table[] = {
      "adaptive "
      "run raw too; sensitivities and break-evens need adaptive",
      2},
-    {"fidelity", 'f', "TIER", 0, "t1: flows in SimGrid (default); t0: closed form", 2},
+    {"fidelity", 'f', "TIER", 0,
+     "t1: flows in SimGrid (default); t0: closed form; t2: every message of every rank, slow, "
+     "without sensitivities and break-evens",
+     2},
     {"ratio", 'r', "X", 0,
      "assume this compression ratio, 1 to 2, instead of running the codec on the trace's samples",
      2},
@@ -96,8 +99,10 @@ static int set_fidelity(struct options *options, const char *text)
         options->replay.fidelity = ZIPCCL_FIDELITY_T0;
     else if (strcmp(text, "t1") == 0 || strcmp(text, "T1") == 0)
         options->replay.fidelity = ZIPCCL_FIDELITY_T1;
+    else if (strcmp(text, "t2") == 0 || strcmp(text, "T2") == 0)
+        options->replay.fidelity = ZIPCCL_FIDELITY_T2;
     else {
-        zipccl_usage_error(program, "--fidelity '%s': expected t0 or t1", text);
+        zipccl_usage_error(program, "--fidelity '%s': expected t0, t1 or t2", text);
         return -1;
     }
     return 0;

@@ -259,7 +259,8 @@ static const char *setting(const struct zipccl_replay_result *result, const char
 static void print_banner(const struct zipccl_replay_result *result, FILE *out)
 {
     const char *simgrid = setting(result, "simulator");
-    const char *model = setting(result, "host/model");
+    bool messages = strcmp(result->fidelity, "t2") == 0;
+    const char *model = setting(result, messages ? "network/model" : "host/model");
     const char *seed = setting(result, "seed");
 
     if (result->measured) {
@@ -269,7 +270,7 @@ static void print_banner(const struct zipccl_replay_result *result, FILE *out)
     if (strcmp(result->fidelity, "t0") == 0) {
         fputs("SIMULATED: tier T0 (closed form, no contention between collectives)", out);
     } else {
-        fputs("SIMULATED: tier T1 (flows)", out);
+        fputs(messages ? "SIMULATED: tier T2 (messages)" : "SIMULATED: tier T1 (flows)", out);
         if (simgrid != NULL)
             fprintf(out, ", %s%s%s", simgrid, model != NULL ? " " : "", model != NULL ? model : "");
         if (seed != NULL)

@@ -64,7 +64,7 @@ struct job {
     struct zipccl_placement placement;
     const struct zipccl_cost_params *params;
     struct sizing sizing;
-    bool flows, raw_only;
+    bool flows, plans, raw_only;
 };
 
 static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
@@ -96,7 +96,10 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     snprintf(out->name, sizeof(out->name), "%s", plan->strategy);
     if (job->flows)
         status = zipccl_flow_create(plan, &job->placement, job->params, &sizes, &cost, &out->flow);
-    zipccl_plan_destroy(plan);
+    if (job->plans && status == ZIPCCL_OK)
+        out->plan = plan;
+    else
+        zipccl_plan_destroy(plan);
     return status;
 }
 
@@ -185,7 +188,7 @@ static zipccl_status find_places(struct places *p, const struct zipccl_cluster *
 }
 
 static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
-                                 const struct places *places, struct job *job)
+                                 struct places *places, struct job *job)
 {
     uint32_t nparts = job->class->group->nparts, first = pricing->ncalls;
     struct zipccl_priced_call *calls =
@@ -212,6 +215,10 @@ static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
         ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_RAW, &call->raw));
         if (!job->raw_only)
             ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, &call->compressed));
+        if (job->plans) {
+            call->topology = places->topologies[k];
+            places->topologies[k] = NULL;
+        }
     }
     return ZIPCCL_OK;
 }
@@ -233,6 +240,7 @@ static zipccl_status price_all(const struct zipccl_program *program,
             .params = &params,
             .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta},
             .flows = scenario->flows,
+            .plans = scenario->plans,
             .raw_only = scenario->raw_only};
         zipccl_status status = find_places(&places, &pricing->cluster, class->group);
 
@@ -281,6 +289,9 @@ void zipccl_pricing_destroy(struct zipccl_pricing *pricing)
     for (uint32_t i = 0; i < pricing->ncalls; i++) {
         zipccl_flow_destroy(pricing->calls[i].raw.flow);
         zipccl_flow_destroy(pricing->calls[i].compressed.flow);
+        zipccl_plan_destroy(pricing->calls[i].raw.plan);
+        zipccl_plan_destroy(pricing->calls[i].compressed.plan);
+        zipccl_topology_destroy(pricing->calls[i].topology);
     }
     for (uint32_t i = 0; pricing->call_of != NULL && i < pricing->nclasses; i++)
         free(pricing->call_of[i]);
@@ -295,11 +306,18 @@ static bool takes_compressed(const struct zipccl_priced_call *call)
     return call->compressed.total_s < call->raw.total_s;
 }
 
+const struct zipccl_priced_call *zipccl_pricing_call(const struct zipccl_pricing *pricing,
+                                                     const struct zipccl_program_event *event,
+                                                     uint32_t part)
+{
+    return &pricing->calls[pricing->call_of[event->class][part]];
+}
+
 const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *pricing,
                                               const struct zipccl_program_event *event,
                                               uint32_t part, int mode)
 {
-    const struct zipccl_priced_call *call = &pricing->calls[pricing->call_of[event->class][part]];
+    const struct zipccl_priced_call *call = zipccl_pricing_call(pricing, event, part);
 
     if (mode == ZIPCCL_STEP_RAW)
         return &call->raw;

@@ -18,6 +18,7 @@
 /* One call under one mode. */
 struct zipccl_price {
     struct zipccl_flow *flow; /* owned; NULL for a call that moves nothing */
+    struct zipccl_plan *plan; /* owned; NULL unless asked for, or for such a call */
     double total_s, codec_s;
     double raw_bytes, wire_bytes; /* per rank, mean */
     bool compressed;
@@ -27,6 +28,7 @@ struct zipccl_price {
 /* One call on one placement. */
 struct zipccl_priced_call {
     struct zipccl_price raw, compressed;
+    struct zipccl_topology *topology; /* owned; of the plans, NULL if there are none */
 };
 
 struct zipccl_pricing {
@@ -43,6 +45,7 @@ struct zipccl_scenario {
     double ratio_delta;  /* added to every ratio, at least 1 in the end */
     double codec_factor; /* times encode and decode rate */
     bool flows;          /* make flows; T0 alone needs none */
+    bool plans;          /* keep plans; T2 runs them */
     bool raw_only;       /* the other modes are not asked for */
 };
 
@@ -65,6 +68,11 @@ void zipccl_pricing_destroy(struct zipccl_pricing *pricing);
 const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *pricing,
                                               const struct zipccl_program_event *event,
                                               uint32_t part, int mode);
+
+/* The call that this is a price of. */
+const struct zipccl_priced_call *zipccl_pricing_call(const struct zipccl_pricing *pricing,
+                                                     const struct zipccl_program_event *event,
+                                                     uint32_t part);
 
 /* Whether adaptive does the same as 'mode' for every call, so that one replay serves both. */
 bool zipccl_pricing_adaptive_is(const struct zipccl_pricing *pricing, int mode);

@@ -71,6 +71,7 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
     s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, s->options.fidelity};
     zipccl_scenario_init(&scenario);
     scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;
+    scenario.plans = s->options.fidelity == ZIPCCL_FIDELITY_T2;
     return zipccl_pricing_create(s->program, &s->cluster, &scenario, s->samples, &s->pricing,
                                  error);
 }
@@ -208,15 +209,16 @@ static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_rep
 static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                           struct zipccl_error *error)
 {
-    bool extras = s->options.sensitivities && s->options.raw && s->options.adaptive;
+    static const char *const names[] = {"t0", "t1", "t2"};
+    bool extras = s->options.sensitivities && s->options.raw && s->options.adaptive &&
+                  s->options.fidelity != ZIPCCL_FIDELITY_T2;
     double raw_s;
 
     s->ntasks = ZIPCCL_NUM_STEPS + (extras ? 2 + 2 + ZIPCCL_NUM_SENS : 0);
     ZIPCCL_TRY(run_steps(s, r, error));
     if (extras)
         ZIPCCL_TRY(run_extras(s, r, error));
-    snprintf(r->fidelity, sizeof(r->fidelity), "%s",
-             s->options.fidelity == ZIPCCL_FIDELITY_T1 ? "t1" : "t0");
+    snprintf(r->fidelity, sizeof(r->fidelity), "%s", names[s->options.fidelity]);
     r->nranks = s->program->nranks;
     r->nodes = s->cluster.nodes;
     r->gpus_per_node = s->cluster.gpus_per_node;

@@ -14,13 +14,14 @@
 #include "sim/result.h"
 #include "traces/trace.h"
 
-enum zipccl_fidelity { ZIPCCL_FIDELITY_T0, ZIPCCL_FIDELITY_T1 };
+/* T2 plays every message: for small traces, and to check T1.  It searches nothing. */
+enum zipccl_fidelity { ZIPCCL_FIDELITY_T0, ZIPCCL_FIDELITY_T1, ZIPCCL_FIDELITY_T2 };
 
 struct zipccl_replay_options {
     bool raw, compressed, adaptive; /* modes to run; default all */
     enum zipccl_fidelity fidelity;  /* default T1 */
     double ratio;                   /* > 0: given instead of samples; 0: from samples */
-    bool sensitivities;             /* default true; needs raw and adaptive */
+    bool sensitivities;             /* default true; needs raw and adaptive; not at T2 */
     uint32_t nprocs;                /* child processes at once; 0: number of cores */
     /* Called from the parent with work done and work in all; NULL if not wanted. */
     void (*progress)(void *context, uint64_t done, uint64_t total, const char *what);

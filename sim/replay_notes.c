@@ -52,17 +52,22 @@ static void warn(struct zipccl_replay_result *r, const char *format, ...)
 
 static void add_settings(const struct zipccl_replay_state *state, struct zipccl_replay_result *r)
 {
+    static const char *const what[] = {
+        "port loads: no contention between collectives",
+        "flows: parallel tasks that share links and GPUs max-min",
+        "messages: every rank runs its plans; payload by pointer, sizes from the samples"};
     const struct zipccl_cluster_setting *s;
     const struct zipccl_result_note *platform;
     size_t n, keys;
     char text[128];
 
     set_note(&r->settings[r->nsettings++], "fidelity", r->fidelity, "",
-             state->options.fidelity == ZIPCCL_FIDELITY_T1
-                 ? "flows: parallel tasks that share links and GPUs max-min"
-                 : "port loads: no contention between collectives");
-    platform = zipccl_platform_settings(ZIPCCL_PLATFORM_FLOWS, &n);
-    for (size_t i = 0; i < n && state->options.fidelity == ZIPCCL_FIDELITY_T1; i++)
+             what[state->options.fidelity]);
+    platform = zipccl_platform_settings(state->options.fidelity == ZIPCCL_FIDELITY_T2
+                                            ? ZIPCCL_PLATFORM_MESSAGES
+                                            : ZIPCCL_PLATFORM_FLOWS,
+                                        &n);
+    for (size_t i = 0; i < n && state->options.fidelity != ZIPCCL_FIDELITY_T0; i++)
         r->settings[r->nsettings++] = platform[i];
     set_note(&r->settings[r->nsettings++], "codec row", zipccl_isa_name(zipccl_isa_best()), "",
              "instruction set that measured the sizes; all write the same bytes");

@@ -21,6 +21,7 @@ zipccl_status zipccl_run_init(struct zipccl_run *run, const struct zipccl_run_ba
     run->base = base;
     run->mode = mode;
     zipccl_scenario_init(&run->scenario);
+    run->scenario.plans = base->fidelity == ZIPCCL_FIDELITY_T2;
     run->step = calloc(1, result_bytes(base));
     if (run->step == NULL)
         return ZIPCCL_ERR_NOMEM;
@@ -48,6 +49,9 @@ static zipccl_status simulate(const struct zipccl_run *run, const struct zipccl_
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     if (run->base->fidelity == ZIPCCL_FIDELITY_T1)
         status = zipccl_schedule_run(program, pricing, run->mode, times, error);
+    else if (run->base->fidelity == ZIPCCL_FIDELITY_T2)
+        status = zipccl_schedule_run_messages(program, pricing, run->mode, run->base->samples,
+                                              times, error);
     else
         status = zipccl_step_t0_run(program, pricing, run->mode, times);
     if (status == ZIPCCL_OK)

@@ -1,15 +1,17 @@
 /*
- * schedule.c - T1: a program run by simulated streams
+ * schedule.c - T1 and T2: a program run by simulated streams
  *
- * Every (rank, stream) is an actor that runs its ops in order.  A collective runs when the last
+ * Every (rank, stream) is an actor that runs its ops in order.  At T1 a collective runs when the last
  * rank of its part has come, as one parallel task started by that rank's actor; the others sleep
- * until it ends.  All actors share one thread, so plain memory needs no locks.
+ * until it ends.  At T2 every rank runs its own part as it comes.  All actors share one thread, so
+ * plain memory needs no locks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "sim/times.h"
 
 #include "sim/platform.h"
+#include "sim/stage.h"
 
 #include <inttypes.h>
 #include <simgrid/actor.h>
@@ -33,7 +35,8 @@ struct schedule {
     const struct zipccl_program *program;
     const struct zipccl_pricing *pricing;
     struct zipccl_times *times;
-    struct zipccl_platform platform;
+    struct zipccl_platform platform; /* T1 */
+    struct zipccl_stage *stage;      /* T2; else NULL */
     int mode;
     struct actor *actors;   /* [nranks * nstreams] */
     struct actor **waiting; /* [nops * nranks] actors to wake when that op ends there */
@@ -76,7 +79,7 @@ static void finish(struct schedule *s, uint32_t op, uint32_t rank)
 /* A kernel needs SMs and memory, so codec work beside it slows it where that is what it lacks. */
 static void run_compute(struct schedule *s, const struct zipccl_program_event *e, uint32_t rank)
 {
-    sg_host_t hosts[2] = {s->platform.sm[rank], s->platform.hbm[rank]};
+    sg_host_t hosts[2];
     double work[2] = {e->sm_s[rank] * ZIPCCL_PLATFORM_SPEED, e->hbm_bytes[rank]};
     double nbytes[4] = {0, 0, 0, 0};
     int first = work[0] > 0 ? 0 : 1, last = work[1] > 0 ? 2 : 1;
@@ -84,6 +87,13 @@ static void run_compute(struct schedule *s, const struct zipccl_program_event *e
 
     if (e->compute_s[rank] <= 0)
         return;
+    if (s->stage != NULL) {
+        zipccl_exec_sim_kernel(zipccl_stage_platform(s->stage), rank, e->sm_s[rank],
+                               e->hbm_bytes[rank], e->compute_s[rank]);
+        return;
+    }
+    hosts[0] = s->platform.sm[rank];
+    hosts[1] = s->platform.hbm[rank];
     task = sg_actor_parallel_exec_init(last - first, hosts + first, work + first, nbytes);
     sg_exec_start(task);
     sg_exec_wait(task);
@@ -114,6 +124,27 @@ static void run_collective(struct schedule *s, uint32_t op, const struct zipccl_
             finish(s, op, members[i]);
 }
 
+/* T2: the collective starts for all when the last has come, but not after it has ended for one. */
+static void run_messages(struct schedule *s, uint32_t op, const struct zipccl_program_event *e,
+                         struct actor *a)
+{
+    uint32_t part = e->part_of[a->rank];
+    const uint32_t *members = zipccl_program_members(e, part);
+    double now = simgrid_get_clock();
+    zipccl_status status;
+
+    if (++s->arrived[op][part] == e->nmembers[part])
+        for (uint32_t i = 0; i < e->group->size; i++) {
+            size_t at = slot(s, op, members[i]);
+
+            s->times->start[at] = s->times->ran[at] ? s->times->end[at] : now;
+        }
+    status = zipccl_stage_run(s->stage, e, part, a->rank);
+    if (status != ZIPCCL_OK && s->status == ZIPCCL_OK)
+        s->status = status;
+    finish(s, op, a->rank);
+}
+
 static void run_op(struct schedule *s, uint32_t op, struct actor *a)
 {
     const struct zipccl_program_op *o = &s->program->ops[op];
@@ -131,6 +162,10 @@ static void run_op(struct schedule *s, uint32_t op, struct actor *a)
             wait_for(s, dep, a);
     }
     s->times->enter[i] = s->times->start[i] = simgrid_get_clock();
+    if (e->group != NULL && s->stage != NULL) {
+        run_messages(s, op, e, a);
+        return;
+    }
     if (e->group != NULL) {
         run_collective(s, op, e, a);
         return;
@@ -150,7 +185,7 @@ static void stream_actor(int argc, char **argv)
         run_op(s, s->ops_of[i], a);
 }
 
-static void start_actors(struct schedule *s)
+static void start_actors(struct schedule *s, const struct zipccl_platform *platform)
 {
     for (uint32_t rank = 0; rank < s->program->nranks; rank++)
         for (uint32_t stream = 0; stream < s->program->nstreams; stream++) {
@@ -160,7 +195,7 @@ static void start_actors(struct schedule *s)
             if (s->stream_start[stream] == s->stream_start[stream + 1])
                 continue;
             *a = (struct actor){s, rank, stream, sg_sem_init(0), NULL};
-            actor = sg_actor_init("stream", s->platform.gpu[rank]);
+            actor = sg_actor_init("stream", platform->gpu[rank]);
             sg_actor_set_data(actor, a);
             sg_actor_start_(actor, stream_actor, 0, NULL);
         }
@@ -231,6 +266,18 @@ static zipccl_status check_complete(const struct schedule *s, struct zipccl_erro
     return ZIPCCL_OK;
 }
 
+static zipccl_status run(struct schedule *s, const struct zipccl_platform *platform,
+                         struct zipccl_error *error)
+{
+    start_actors(s, platform);
+    simgrid_run();
+    s->times->step_s = simgrid_get_clock();
+    if (s->status != ZIPCCL_OK)
+        return zipccl_fail(error, s->status, "a collective failed: %s",
+                           zipccl_status_string(s->status));
+    return check_complete(s, error);
+}
+
 zipccl_status zipccl_schedule_run(const struct zipccl_program *program,
                                   const struct zipccl_pricing *pricing, int mode,
                                   struct zipccl_times *times, struct zipccl_error *error)
@@ -242,13 +289,27 @@ zipccl_status zipccl_schedule_run(const struct zipccl_program *program,
         zipccl_fail(error, status, "out of memory");
     else
         status = zipccl_platform_load(&pricing->cluster, ZIPCCL_PLATFORM_FLOWS, &s.platform, error);
-    if (status == ZIPCCL_OK) {
-        start_actors(&s);
-        simgrid_run();
-        times->step_s = simgrid_get_clock();
-        status = s.status != ZIPCCL_OK ? zipccl_fail(error, s.status, "out of memory")
-                                       : check_complete(&s, error);
-    }
+    if (status == ZIPCCL_OK)
+        status = run(&s, &s.platform, error);
+    release(&s);
+    return status;
+}
+
+zipccl_status zipccl_schedule_run_messages(const struct zipccl_program *program,
+                                           const struct zipccl_pricing *pricing, int mode,
+                                           struct zipccl_samples *samples,
+                                           struct zipccl_times *times, struct zipccl_error *error)
+{
+    struct schedule s = {.program = program, .pricing = pricing, .times = times, .mode = mode};
+    zipccl_status status = prepare(&s);
+
+    if (status != ZIPCCL_OK)
+        zipccl_fail(error, status, "out of memory");
+    else
+        status = zipccl_stage_open(program, pricing, mode, samples, &s.stage, error);
+    if (status == ZIPCCL_OK)
+        status = run(&s, zipccl_stage_platform(s.stage), error);
+    zipccl_stage_close(s.stage);
     release(&s);
     return status;
 }

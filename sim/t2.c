@@ -105,7 +105,7 @@ void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm)
 
 zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
                                     const struct zipccl_topology *topology, const uint32_t *gpus,
-                                    const struct zipccl_sim_sizes *sizes,
+                                    const struct zipccl_sim_sizes *sizes, uint32_t nsizes,
                                     struct zipccl_t2_comm *out)
 {
     struct zipccl_t2_comm comm = {.nranks = topology->nranks, .topology = topology};
@@ -129,7 +129,7 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
     }
     for (uint32_t r = 0; r < comm.nranks && status == ZIPCCL_OK; r++)
         status = zipccl_exec_sim_create(&world->platform, &world->cluster, own[r], world->scratch,
-                                        sizes, &comm.execs[r]);
+                                        sizes == NULL ? NULL : &sizes[r % nsizes], &comm.execs[r]);
     free(own);
     if (status != ZIPCCL_OK) {
         zipccl_t2_comm_destroy(&comm);
@@ -290,7 +290,7 @@ static zipccl_status start_call(struct running *run)
         if (run->nowhere == NULL)
             return ZIPCCL_ERR_NOMEM;
     }
-    ZIPCCL_TRY(zipccl_t2_comm_create(run->world, call->topology, call->gpus, call->payload.sizes,
+    ZIPCCL_TRY(zipccl_t2_comm_create(run->world, call->topology, call->gpus, call->payload.sizes, 1,
                                      &run->comm));
     for (uint32_t r = 0; r < run->comm.nranks; r++) {
         uint32_t gpu = call->gpus != NULL ? call->gpus[r] : r;

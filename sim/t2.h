@@ -87,10 +87,13 @@ struct zipccl_t2_comm {
     struct zipccl_exec **execs;             /* [nranks] */
 };
 
-/* sizes  borrowed; NULL: real payload */
+/*
+ * sizes   borrowed; NULL: real payload
+ * nsizes  1: the same for all ranks; nranks: one each, so that ranks may be in different calls
+ */
 zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
                                     const struct zipccl_topology *topology, const uint32_t *gpus,
-                                    const struct zipccl_sim_sizes *sizes,
+                                    const struct zipccl_sim_sizes *sizes, uint32_t nsizes,
                                     struct zipccl_t2_comm *out);
 void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm);
 

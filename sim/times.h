@@ -33,6 +33,16 @@ zipccl_status zipccl_schedule_run(const struct zipccl_program *program,
                                   struct zipccl_times *times, struct zipccl_error *error);
 
 /*
+ * The same at message level (T2): every rank runs its part of every collective.  Payload goes by
+ * pointer, sizes are those of 'samples', as in the pricing, which must have kept its plans.
+ * ZIPCCL_ERR_UNSUPPORTED if it would take more messages than is sensible.
+ */
+zipccl_status zipccl_schedule_run_messages(const struct zipccl_program *program,
+                                           const struct zipccl_pricing *pricing, int mode,
+                                           struct zipccl_samples *samples,
+                                           struct zipccl_times *times, struct zipccl_error *error);
+
+/*
  * The same schedule with T0 durations, in plain C: collectives do not slow one another.  The codec
  * takes its SM share from the compute that runs beside it; what it takes from compute that was
  * placed before is added to the rank's next compute.  ZIPCCL_ERR_NOMEM.
