@@ -99,6 +99,8 @@ works "SIMULATED: tier T1" "$zipccl" replay mini.jsonl --cluster laptop -J mini.
 works "" "$check" mini.json kind=simulated totals.step_time_recorded_s=null fidelity=t1
 works "SIMULATED: tier T0" "$zipccl" replay mini.jsonl.gz -c laptop --fidelity t0 -J t0.json
 works "" "$check" t0.json fidelity=t0
+works "SIMULATED: tier T2" "$zipccl" replay mini.jsonl -c laptop --fidelity t2 -J t2.json
+works "" "$check" t2.json fidelity=t2
 works "" "$zipccl" replay mini.jsonl -c laptop --quiet -J again.json
 cmp -s mini.json again.json || failed "two runs of one replay differ"
 [ ! -s out ] || failed "--quiet prints: $(cat out)"
@@ -157,7 +159,7 @@ refuses "unknown option '-Z'" "$zipccl" replay mini.jsonl -c laptop -Z
 refuses "needs a value" "$zipccl" replay mini.jsonl --cluster
 refuses "takes no value" "$zipccl" replay mini.jsonl -c laptop --quiet=1
 refuses "--mode" "$zipccl" replay mini.jsonl -c laptop --mode fast
-refuses "--fidelity" "$zipccl" replay mini.jsonl -c laptop --fidelity t2
+refuses "--fidelity" "$zipccl" replay mini.jsonl -c laptop --fidelity t3
 for ratio in 0.5 0 -1 2.5 nan inf 1.4x 1,4 '' 0x1 1e400; do
     refuses "--ratio" "$zipccl" replay mini.jsonl -c laptop --ratio "$ratio"
 done

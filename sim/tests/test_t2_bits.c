@@ -134,7 +134,9 @@ static void run_case(struct bits *b, const struct coll_case *c)
     uint64_t bytes[MAX_RANKS * MAX_RANKS];
     struct zipccl_t2_result result = {.bytes = bytes};
     struct zipccl_t2_call t2 = {
-        .topology = b->threads.topology, .gpus = b->gpus, .payload = {open_case, close_case, &job}};
+        .topology = b->threads.topology,
+        .gpus = b->gpus,
+        .payload = {.open = open_case, .close = close_case, .context = &job}};
     bool ok;
 
     if (!c->strategy->serves(&call) || c->strategy->build(&call, b->threads.topology, c->channels,
@@ -234,9 +236,10 @@ static void run_reduction(struct bits *b, struct zipccl_call call, bool in_place
 {
     struct reduction r = {.bits = b, .call = call, .in_place = in_place};
     struct zipccl_t2_result result = {.bytes = NULL};
-    struct zipccl_t2_call t2 = {.topology = b->threads.topology,
-                                .gpus = b->gpus,
-                                .payload = {open_reduction, close_reduction, &r}};
+    struct zipccl_t2_call t2 = {
+        .topology = b->threads.topology,
+        .gpus = b->gpus,
+        .payload = {.open = open_reduction, .close = close_reduction, .context = &r}};
     const void *sources[MAX_RANKS];
     struct zipccl_plan *plan;
     uint32_t x = 12345;

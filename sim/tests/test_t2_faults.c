@@ -215,7 +215,8 @@ static void test_calls(void)
 {
     struct zipccl_call call = {.op = ZIPCCL_ALLTOALL, .dtype = ZIPCCL_BFLOAT16, .count = 4096};
     struct payload *payload = calloc((size_t)2 * NRANKS, sizeof(*payload));
-    struct zipccl_t2_call t2 = {.payload = {open_broken, close_broken, payload}};
+    struct zipccl_t2_call t2 = {
+        .payload = {.open = open_broken, .close = close_broken, .context = payload}};
     struct zipccl_t2_result result = {.bytes = NULL};
     struct zipccl_cluster c = cluster();
     struct zipccl_error error = {""};
