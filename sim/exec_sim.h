@@ -23,6 +23,9 @@ struct zipccl_sim_sizes {
      * decides whether a FIXED message overflows. */
     void (*bytes)(void *context, size_t n, size_t *mean, size_t *longest);
     void *context;
+    /* Addresses that stand for all user buffers: nothing is read there. */
+    const char *nowhere;
+    size_t nowhere_bytes;
 };
 
 /*

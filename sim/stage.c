@@ -184,7 +184,8 @@ static zipccl_status create_comm(struct zipccl_stage *stage, const struct zipccl
         status = ZIPCCL_ERR_NOMEM;
     for (uint32_t r = 0; r < n && status == ZIPCCL_OK; r++) {
         c->contexts[r].samples = stage->samples;
-        c->sizes[r] = (struct zipccl_sim_sizes){message_bytes, &c->contexts[r]};
+        c->sizes[r] = (struct zipccl_sim_sizes){message_bytes, &c->contexts[r], stage->nowhere,
+                                                2 * stage->nowhere_bytes + 1};
     }
     if (status == ZIPCCL_OK)
         status = zipccl_t2_comm_create(stage->world, c->topology, gpus, c->sizes, n, &c->comm);

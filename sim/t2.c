@@ -90,8 +90,32 @@ zipccl_status zipccl_t2_main(struct zipccl_t2_world *world, zipccl_status (*fn)(
                : zipccl_fail(error, m.status, "%s", zipccl_status_string(m.status));
 }
 
+/* Of one rank: outgoing, incoming. */
+struct zipccl_t2_staging {
+    void *p[2];
+    size_t nbytes[2];
+};
+
+/* Staging of at least 'nbytes'; NULL if there is none. */
+static void *staging(struct zipccl_t2_comm *comm, uint32_t rank, int which, size_t nbytes)
+{
+    struct zipccl_t2_staging *s = &comm->staging[rank];
+    struct zipccl_exec *exec = comm->execs[rank];
+
+    if (nbytes <= s->nbytes[which])
+        return s->p[which];
+    exec->ops->free(exec, s->p[which]);
+    s->p[which] = exec->ops->alloc(exec, nbytes);
+    s->nbytes[which] = s->p[which] != NULL ? nbytes : 0;
+    return s->p[which];
+}
+
 void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm)
 {
+    for (uint32_t r = 0; comm->staging != NULL && comm->execs != NULL && r < comm->nranks; r++)
+        for (int i = 0; i < 2 && comm->execs[r] != NULL; i++)
+            comm->execs[r]->ops->free(comm->execs[r], comm->staging[r].p[i]);
+    free(comm->staging);
     for (uint32_t r = 0; r < comm->nranks; r++) {
         if (comm->execs != NULL && comm->execs[r] != NULL)
             comm->execs[r]->ops->destroy(comm->execs[r]);
@@ -122,7 +146,12 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
 
     comm.transports = calloc(comm.nranks, sizeof(struct zipccl_transport *));
     comm.execs = calloc(comm.nranks, sizeof(struct zipccl_exec *));
-    if (own != NULL && comm.transports != NULL && comm.execs != NULL) {
+    comm.staging = calloc(comm.nranks, sizeof(*comm.staging));
+    if (sizes != NULL) {
+        options.nowhere = sizes->nowhere;
+        options.nowhere_bytes = sizes->nowhere_bytes;
+    }
+    if (own != NULL && comm.transports != NULL && comm.execs != NULL && comm.staging != NULL) {
         for (uint32_t r = 0; r < comm.nranks; r++)
             own[r] = gpus != NULL ? gpus[r] : r;
         status = zipccl_transport_simgrid_create(topology, &options, comm.transports);
@@ -139,7 +168,7 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
     return ZIPCCL_OK;
 }
 
-zipccl_status zipccl_t2_execute(const struct zipccl_t2_comm *comm, uint32_t rank,
+zipccl_status zipccl_t2_execute(struct zipccl_t2_comm *comm, uint32_t rank,
                                 const struct zipccl_plan *plan,
                                 const struct zipccl_t2_buffers *buffers,
                                 struct zipccl_run_stats *stats)
@@ -155,15 +184,13 @@ zipccl_status zipccl_t2_execute(const struct zipccl_t2_comm *comm, uint32_t rank
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     if (plan->tx_bytes > 0)
-        run.tx = exec->ops->alloc(exec, plan->tx_bytes);
+        run.tx = staging(comm, rank, 0, plan->tx_bytes);
     if (plan->rx_bytes > 0)
-        run.rx = exec->ops->alloc(exec, plan->rx_bytes);
+        run.rx = staging(comm, rank, 1, plan->rx_bytes);
     if ((plan->tx_bytes == 0 || run.tx != NULL) && (plan->rx_bytes == 0 || run.rx != NULL))
         status = zipccl_execute(&run, comm->transports[rank], exec, stats);
     else
         comm->transports[rank]->ops->abort(comm->transports[rank]);
-    exec->ops->free(exec, run.tx);
-    exec->ops->free(exec, run.rx);
     return status;
 }
 
@@ -177,7 +204,8 @@ struct running {
     uint32_t next_rank, nleft;
     uint32_t *left; /* ranks of all calls that run */
     sg_sem_t done;
-    void *nowhere; /* by pointer: addresses for every user buffer, hardly touched */
+    struct zipccl_sim_sizes sizes; /* by pointer: the payload's, with our addresses for buffers */
+    void *nowhere;
 };
 
 /* Bytes of the largest user buffer. */
@@ -289,8 +317,12 @@ static zipccl_status start_call(struct running *run)
         run->nowhere = malloc(2 * buffer_bytes(call->plan) + 1);
         if (run->nowhere == NULL)
             return ZIPCCL_ERR_NOMEM;
+        run->sizes = *call->payload.sizes;
+        run->sizes.nowhere = run->nowhere;
+        run->sizes.nowhere_bytes = 2 * buffer_bytes(call->plan) + 1;
     }
-    ZIPCCL_TRY(zipccl_t2_comm_create(run->world, call->topology, call->gpus, call->payload.sizes, 1,
+    ZIPCCL_TRY(zipccl_t2_comm_create(run->world, call->topology, call->gpus,
+                                     call->payload.sizes != NULL ? &run->sizes : NULL, 1,
                                      &run->comm));
     for (uint32_t r = 0; r < run->comm.nranks; r++) {
         uint32_t gpu = call->gpus != NULL ? call->gpus[r] : r;

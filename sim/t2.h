@@ -85,6 +85,7 @@ struct zipccl_t2_comm {
     const struct zipccl_topology *topology; /* borrowed */
     struct zipccl_transport **transports;   /* [nranks] */
     struct zipccl_exec **execs;             /* [nranks] */
+    struct zipccl_t2_staging *staging;      /* [nranks] kept from call to call */
 };
 
 /*
@@ -97,8 +98,8 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
                                     struct zipccl_t2_comm *out);
 void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm);
 
-/* Run 'plan' on 'rank' of 'comm' with staging of its own. */
-zipccl_status zipccl_t2_execute(const struct zipccl_t2_comm *comm, uint32_t rank,
+/* Run 'plan' on 'rank' of 'comm', which runs nothing else. */
+zipccl_status zipccl_t2_execute(struct zipccl_t2_comm *comm, uint32_t rank,
                                 const struct zipccl_plan *plan,
                                 const struct zipccl_t2_buffers *buffers,
                                 struct zipccl_run_stats *stats);

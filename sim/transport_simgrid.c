@@ -31,6 +31,8 @@ void zipccl_simgrid_copy(const struct zipccl_simgrid_hub *hub, void *dst, const 
 {
     size_t n = nbytes < hub->options.copy_bytes ? nbytes : hub->options.copy_bytes;
 
+    if ((uintptr_t)src - (uintptr_t)hub->options.nowhere < hub->options.nowhere_bytes)
+        return;
     if (n > 0 && dst != src)
         memmove(dst, src, n);
 }

@@ -24,7 +24,9 @@ struct zipccl_simgrid_options {
     /* Bytes that really move at the start of a message: SIZE_MAX, or the header's when payload goes
      * by pointer.  Reductions then give no values. */
     size_t copy_bytes;
-    uint32_t id; /* no two transports of a process share one */
+    const char *nowhere;  /* by pointer: from here on */
+    size_t nowhere_bytes; /* so far nothing moves at all */
+    uint32_t id;          /* no two transports of a process share one */
 };
 
 /*

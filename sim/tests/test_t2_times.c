@@ -77,7 +77,7 @@ static void sim_bytes(void *context, size_t n, size_t *mean, size_t *longest)
     *mean = *longest = coded_bytes(n);
 }
 
-static const struct zipccl_sim_sizes sim_sizes = {sim_bytes, NULL};
+static const struct zipccl_sim_sizes sim_sizes = {.bytes = sim_bytes};
 
 /* One plan at the three tiers. */
 struct priced {
@@ -264,10 +264,11 @@ static void test_agreement(const char *name, struct zipccl_cluster c, uint32_t c
 
 /* Two calls at once on the same ranks, at T1 and at T2. */
 static void test_two(const char *name, const struct zipccl_cluster *c, const char *first,
-                     const char *second, enum zipccl_op op, uint32_t nchunks)
+                     enum zipccl_op first_op, const char *second, enum zipccl_op second_op,
+                     uint32_t nchunks)
 {
-    struct zipccl_call call = {
-        .op = op, .dtype = ZIPCCL_BFLOAT16, .count = 4000000, .has_native = true};
+    struct zipccl_call call = {.dtype = ZIPCCL_BFLOAT16, .count = 4000000, .has_native = true};
+    const enum zipccl_op both[2] = {first_op, second_op};
     const char *const names[2] = {first, second};
     struct zipccl_t2_result results[2] = {{.bytes = NULL}, {.bytes = NULL}};
     const struct zipccl_flow *flows[2];
@@ -278,6 +279,7 @@ static void test_two(const char *name, const struct zipccl_cluster *c, const cha
     double t1[2] = {0, 0};
 
     for (int i = 0; i < 2; i++) {
+        call.op = both[i];
         if (!setup_open(&s[i], c, &call, zipccl_strategy_find(names[i]), nchunks, NULL))
             return;
         flows[i] = s[i].flow;
@@ -372,11 +374,19 @@ int main(void)
     test_agreement("8 x 1", cluster_of(8, 1, 1), 1, 4000000);
     test_agreement("2 x 4, 2 NICs", cluster_of(2, 4, 2), 1, 4000000);
     test_agreement("3 x 3, shared NIC", cluster_of(3, 3, 1), 3, 100003);
-    test_two("two native all_gathers", &two, "native", "native", ZIPCCL_ALL_GATHER, 1);
-    test_two("native and fixed all_gather", &two, "native", "fixed ring", ZIPCCL_ALL_GATHER, 4);
-    test_two("two fixed all_gathers", &two, "fixed ring", "fixed ring", ZIPCCL_ALL_GATHER, 4);
-    test_two("native and fixed alltoall", &two, "native", "fixed direct", ZIPCCL_ALLTOALL, 4);
-    test_two("two exact alltoalls", &two, "exact direct", "exact direct", ZIPCCL_ALLTOALL, 4);
+    test_two("two native all_gathers", &two, "native", ZIPCCL_ALL_GATHER, "native",
+             ZIPCCL_ALL_GATHER, 1);
+    test_two("native and fixed all_gather", &two, "native", ZIPCCL_ALL_GATHER, "fixed ring",
+             ZIPCCL_ALL_GATHER, 4);
+    test_two("two fixed all_gathers", &two, "fixed ring", ZIPCCL_ALL_GATHER, "fixed ring",
+             ZIPCCL_ALL_GATHER, 4);
+    test_two("native and fixed alltoall", &two, "native", ZIPCCL_ALLTOALL, "fixed direct",
+             ZIPCCL_ALLTOALL, 4);
+    test_two("two exact alltoalls", &two, "exact direct", ZIPCCL_ALLTOALL, "exact direct",
+             ZIPCCL_ALLTOALL, 4);
+    /* T1 shares a link by collectives, T2 by messages, of which an alltoall has more at once. */
+    test_two("alltoall and reduce_scatter", &two, "native", ZIPCCL_ALLTOALL, "native",
+             ZIPCCL_REDUCE_SCATTER, 1);
     test_uneven();
     test_late();
     test_repeat();
