@@ -199,6 +199,47 @@ static void test_order(enum zipccl_fidelity fidelity)
     stop(&s);
 }
 
+/* Pairs, uneven splits, a broadcast, and calls that move nothing. */
+static void test_ops(enum zipccl_fidelity fidelity)
+{
+    struct setup s = {.cluster = toy_cluster()};
+    struct zipccl_trace_pair pairs[] = {{0, 4}, {1, 5}};
+    uint64_t counts[64] = {0};
+    char name[] = "table";
+    struct zipccl_trace_splits splits = {name, 8, counts};
+    const struct zipccl_result_step *step;
+    struct zipccl_event *e;
+    struct toy t;
+
+    printf("two pairs over one NIC: 2 * 10e6 / 10e9; other ranks go on\n");
+    toy_init(&t, 8);
+    e = toy_collective(&t, ZIPCCL_SENDRECV, ZIPCCL_UINT8, 10000000, 1, 0);
+    e->pairs = pairs;
+    e->npairs = 2;
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.002);
+    stop(&s);
+
+    printf("uneven: 0 sends 30e6 to 7, 3 sends 10e6 to 4; the NIC carries 40e6\n");
+    toy_init(&t, 8);
+    t.trace.header.nsplits = 1;
+    t.trace.header.splits = &splits;
+    counts[7] = 30000000;
+    counts[3 * 8 + 4] = 10000000;
+    toy_collective(&t, ZIPCCL_ALLTOALLV, ZIPCCL_UINT8, 30000000, 1, 0)->splits = 0;
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.004);
+    stop(&s);
+
+    printf("a broadcast of 50e6 crosses the NIC once; empty calls take no time\n");
+    toy_init(&t, 8);
+    toy_collective(&t, ZIPCCL_BROADCAST, ZIPCCL_UINT8, 50000000, 1, 0);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, 0, 1, 0);
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.005);
+    stop(&s);
+}
+
 /* Two alltoalls of 10 ms on two streams share the NIC: T1 alone knows. */
 static void test_contention(void)
 {
@@ -270,6 +311,7 @@ int main(void)
         test_late(both[i]);
         test_codec(both[i]);
         test_order(both[i]);
+        test_ops(both[i]);
     }
     test_contention();
     test_refusals();
