@@ -31,6 +31,36 @@ static void *staging(struct zipccl_exec *exec, size_t nbytes)
     return p;
 }
 
+/*
+ * True if what follows each fixed message, up to its capacity, is zero.  Staging began as 0x5a; the
+ * messages of a slot's last chunk are still there after the run.
+ */
+static bool zeros_right(const struct zipccl_plan *plan, const uint8_t *tx, uint32_t rank)
+{
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        const struct zipccl_step *step = &plan->steps[i];
+        bool shared = step->pattern != ZIPCCL_PATTERN_ALL_TO_ALL;
+        bool sends = step->pattern != ZIPCCL_PATTERN_BROADCAST || step->root == rank;
+        struct zipccl_message message;
+
+        if (step->kind != ZIPCCL_STEP_ENCODE || step->form != ZIPCCL_FORM_FIXED || !sends ||
+            step->pattern == ZIPCCL_PATTERN_PAIRS || step->chunk + plan->nslots < plan->nchunks)
+            continue;
+        for (uint32_t p = 0; p < (shared ? 1 : plan->nranks); p++) {
+            const uint8_t *wire = tx + step->dst.base + p * step->dst.peer_stride;
+
+            if (!shared && p == rank)
+                continue;
+            if (zipccl_message_read(wire, step->capacity, &message) != ZIPCCL_OK)
+                return false;
+            for (size_t k = message.nbytes; k < step->capacity; k++)
+                if (wire[k] != 0)
+                    return false;
+        }
+    }
+    return true;
+}
+
 static bool run_rank(void *context, uint32_t rank)
 {
     struct job *job = context;
@@ -57,7 +87,7 @@ static bool run_rank(void *context, uint32_t rank)
                               staging(exec, plan->tx_bytes),
                               staging(exec, plan->rx_bytes)};
     status = zipccl_execute(&run, w->t[rank], exec, &job->stats[rank]);
-    right = buffers_right(&b, c);
+    right = buffers_right(&b, c) && (status != ZIPCCL_OK || zeros_right(plan, run.tx, rank));
     if (status != ZIPCCL_OK || !right)
         fprintf(stderr, "rank %u: %s, buffers %s\n", rank, zipccl_status_string(status),
                 right ? "right" : "wrong");
