@@ -30,16 +30,19 @@ static const uint8_t planes_of_4[64] = {
     50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
     37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
 
+/* Constants stay in registers only where the helpers are part of the loop. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 struct halves {
     __m512i exponents, low;
 };
 
-static inline __mmask64 mask_of(size_t len)
+ALWAYS_INLINE __mmask64 mask_of(size_t len)
 {
     return len < 64 ? (1ull << len) - 1 : ~0ull;
 }
 
-static inline struct halves take_apart(__m512i a, __m512i b)
+ALWAYS_INLINE struct halves take_apart(__m512i a, __m512i b)
 {
     __m512i odd = _mm512_loadu_si512(odd_bytes);
     __m512i even = _mm512_sub_epi8(odd, _mm512_set1_epi8(1));
@@ -49,20 +52,20 @@ static inline struct halves take_apart(__m512i a, __m512i b)
                            _mm512_permutex2var_epi8(a, even, b)};
 }
 
-static inline struct halves load_64(const uint8_t *src)
+ALWAYS_INLINE struct halves load_64(const uint8_t *src)
 {
     return take_apart(_mm512_loadu_si512(src), _mm512_loadu_si512(src + 64));
 }
 
-/* The first 'len' < 64 elements; the others are zero. */
-static inline struct halves load_tail(const uint8_t *src, __mmask64 mask)
+/* The elements under 'mask'; the others are zero. */
+ALWAYS_INLINE struct halves load_tail(const uint8_t *src, __mmask64 mask)
 {
     __m512i a = _mm512_maskz_loadu_epi16((__mmask32)mask, src);
     __m512i b = _mm512_maskz_loadu_epi16((__mmask32)(mask >> 32), src + 64);
     return take_apart(a, b);
 }
 
-static inline void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
+ALWAYS_INLINE void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
 {
     __m512i first = _mm512_loadu_si512(pair_low);
     __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
@@ -84,7 +87,7 @@ static inline void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
  * Append the bytes of 'd' under 'mask'; 64 bytes are written at most.  Compressing to a register
  * and storing it whole is many times faster than compressing to memory on Zen 4.
  */
-static inline uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
+ALWAYS_INLINE uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
 {
     size_t n = (size_t)__builtin_popcountll(mask);
     __m512i packed = _mm512_maskz_compress_epi8(mask, d);
@@ -94,13 +97,13 @@ static inline uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
     return out + n;
 }
 
-static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *s)
+static void sample(const uint8_t *src, size_t i, size_t m, size_t look, struct zipccl_sample *s)
 {
     __m256i runs[2];
     s->taken = 0;
     s->nsampled = 0;
     for (size_t run = 0; run < 2; run++) {
-        size_t start = zipccl_sample_start(i, m, run), len = m - start < 32 ? m - start : 32;
+        size_t start = zipccl_sample_start(i, m, look, run), len = m - start < 32 ? m - start : 32;
         __m512i x = _mm512_maskz_loadu_epi16((__mmask32)mask_of(len), src + 2 * start);
         x = _mm512_and_si512(_mm512_srli_epi16(x, 7), _mm512_set1_epi16(255));
         runs[run] = _mm512_cvtepi16_epi8(x);
@@ -125,25 +128,23 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
         _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
 }
 
-static void escapes(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
-                    const struct zipccl_tier_program *program, uint32_t *escapes)
+static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
+                     const uint8_t bits[16])
 {
-    for (int t = 0; t < program->ntiers; t++) {
-        const __m512i lowest = _mm512_set1_epi8(program->tier[t].lowest),
-                      span = _mm512_set1_epi8((char)program->tier[t].span);
-        uint32_t n = 0;
-        for (size_t i = 0; i < nsubblocks; i++) {
-            __m512i d =
-                _mm512_sub_epi8(_mm512_set1_epi8((char)bases[i]), _mm512_loadu_si512(sample[i].e));
-            __mmask64 outside = _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(d, lowest), span);
-            n += (uint32_t)__builtin_popcountll(outside & sample[i].taken);
-        }
-        escapes[t] = n;
+    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)bits)),
+                  last = _mm512_set1_epi8(15), zero = _mm512_setzero_si512();
+    __m512i sum = zero;
+    for (size_t i = 0; i < n; i++) {
+        __m512i base = _mm512_set1_epi8((char)(bases[i] - ZIPCCL_LEAST_D));
+        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(base, _mm512_loadu_si512(sample[i].e)), last);
+        __m512i each = _mm512_maskz_shuffle_epi8(sample[i].taken, table, at);
+        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(each, zero));
     }
+    return (uint32_t)_mm512_reduce_add_epi64(sum);
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
-static inline uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low, uint8_t *planes,
+ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low, uint8_t *planes,
                                  uint8_t *out)
 {
     const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
@@ -229,7 +230,7 @@ static void split_raw(const uint8_t *src, size_t m, uint8_t *low, uint8_t *expon
 }
 
 /* The d of 64 codes in two planes; lanes under both take the next bytes of 'escaped'. */
-static inline __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
+ALWAYS_INLINE __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
                                __m512i escaped)
 {
     __m512i x = _mm512_mask_blend_epi8(p0, d0, d1);
@@ -295,7 +296,7 @@ static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uin
 
 const struct zipccl_row zipccl_row_avx512 = {
     .sample = sample,
-    .escapes = escapes,
+    .cost = cost,
     .split = split,
     .sift = sift,
     .split_raw = split_raw,

@@ -2,7 +2,7 @@
 # fuzz.cmake - fuzz targets: plain programs under ctest, and with clang for libFuzzer
 file(GLOB ZIPCCL_CODEC_VECTORS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.zccl)
 zipccl_plain_test(fuzz_decode SOURCES fuzz/fuzz_decode.c fuzz/fuzz_main.c LIBS zipccl_core
-    ARGS 30000 ${ZIPCCL_CODEC_VECTORS})
+    ARGS 15000 ${ZIPCCL_CODEC_VECTORS})
 
 # build-fuzz/tests/libfuzzer_decode CORPUS core/tests/vectors
 option(ZIPCCL_FUZZ "build libFuzzer targets (needs clang)" OFF)
