@@ -210,6 +210,9 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
         c->max_staging_bytes = DEFAULT_STAGING_BYTES;
     if (c->params.gpus_per_node == 0)
         c->params.gpus_per_node = largest_node(comm->transport->topology);
+    if (c->params.gpus_per_node < largest_node(comm->transport->topology))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "%u GPUs per node, but a node has %u ranks",
+                           c->params.gpus_per_node, largest_node(comm->transport->topology));
     comm->pairs = calloc(4 * (size_t)comm->transport->nranks, sizeof *comm->pairs);
     if (comm->pairs == NULL) {
         comm->transport->ops->abort(comm->transport);
