@@ -154,9 +154,13 @@ void zipccl_plan_print(const struct zipccl_plan *plan, FILE *out);
  * ends agree on n; staging lies within tx_bytes/rx_bytes and within 'max_staging_bytes'; forms,
  * lanes and references are consistent.
  *
- * in_place  as NCCL defines it for the op
+ * It follows the bytes of every rank, with and without overflows; the inside of NATIVE steps is
+ * the transport's.  Uneven ops are taken as packed end to end in both buffers.
+ *
+ * in_place  as NCCL defines it for the op; other ops: send and receive buffer are one
  * splits    [nranks * nranks] elements from source (row) to destination, uneven ops; else NULL
- * ZIPCCL_ERR_ARG with the step and the rule in 'error' if the plan breaks one.
+ * Cost: grows with the square of the chunks that share a slot, times nranks^2.
+ * ZIPCCL_ERR_ARG with the step and the rule in 'error' if the plan breaks one; ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_plan_validate(const struct zipccl_plan *plan,
                                    const struct zipccl_topology *topology, bool in_place,

@@ -109,7 +109,8 @@ static zipccl_status finish(struct zipccl_child_task *tasks, struct running *r,
                              WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
     } else {
         memcpy(&head, r->bytes, sizeof(head));
-        memcpy(task->result, r->bytes + sizeof(head), task->nbytes);
+        if (task->nbytes > 0)
+            memcpy(task->result, r->bytes + sizeof(head), task->nbytes);
         if (head.status != (int)ZIPCCL_OK)
             status = zipccl_fail(error, (zipccl_status)head.status, "%s", head.error.text);
     }

@@ -61,13 +61,26 @@ static void extra_done(void *context, uint32_t ndone)
     report(s, "sensitivities");
 }
 
+/* What is wrong with a trace starts with its file. */
+static zipccl_status name_trace(const struct zipccl_trace *trace, zipccl_status status,
+                                const struct zipccl_error *why, struct zipccl_error *error)
+{
+    if (status != ZIPCCL_ERR_INPUT || trace->path == NULL)
+        return zipccl_fail(error, status, "%s", why->text);
+    return zipccl_fail(error, status, "%.180s: %.320s", trace->path, why->text);
+}
+
 static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error *error)
 {
     struct zipccl_scenario scenario;
+    struct zipccl_error why = {""};
+    zipccl_status status;
 
     ZIPCCL_TRY(zipccl_cluster_get(s->file, &s->cluster, error));
     ZIPCCL_TRY(zipccl_samples_open(s->trace->samples_path, s->options.ratio, &s->samples, error));
-    ZIPCCL_TRY(zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, error));
+    status = zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, &why);
+    if (status != ZIPCCL_OK)
+        return name_trace(s->trace, status, &why, error);
     s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, s->options.fidelity};
     zipccl_scenario_init(&scenario);
     scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;

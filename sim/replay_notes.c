@@ -138,7 +138,8 @@ static void add_warnings(const struct zipccl_replay_state *state, struct zipccl_
              "the simulated raw step is %.1f ms, the recorded one %.1f ms (%+.0f %%): the speedup "
              "rests on a baseline that is off",
              1e3 * raw, 1e3 * recorded, 100 * (raw / recorded - 1));
-    if (r->raw_dtypes[0] != 0)
+    /* Counters and norms are always there; they matter once they are a share of the bytes. */
+    if (r->source_share[ZIPCCL_RATIO_NONE] > 0.001)
         warn(r, "%.1f MB per rank went raw because the codec does not cover %s yet",
              r->raw_dtype_bytes / 1e6, r->raw_dtypes);
     if (per_node > 0 && per_node != state->cluster.gpus_per_node)

@@ -18,8 +18,10 @@ static bool has_in_place(const struct zipccl_call *call)
     return call->op == ZIPCCL_ALL_GATHER || call->op == ZIPCCL_BROADCAST;
 }
 
+/* Build, check and build again; a plan of '*before' chunks has been checked, and '*before' becomes
+ * what this one has. */
 static unsigned check_case(const struct zipccl_strategy *s, const struct zipccl_call *call,
-                           const struct zipccl_topology *t, uint32_t nchunks)
+                           const struct zipccl_topology *t, uint32_t nchunks, uint32_t *before)
 {
     struct zipccl_plan *plan = NULL, *again = NULL;
     struct zipccl_error error = {""};
@@ -32,6 +34,12 @@ static unsigned check_case(const struct zipccl_strategy *s, const struct zipccl_
         return 0;
     }
     cr_assert_eq(status, ZIPCCL_OK);
+    if (plan->nchunks == *before) {
+        zipccl_plan_destroy(plan);
+        free(splits);
+        return 0;
+    }
+    *before = plan->nchunks;
     for (int in_place = 0; in_place <= has_in_place(call); in_place++) {
         status = zipccl_plan_validate(plan, t, in_place, splits, 0, &error);
         if (status != ZIPCCL_OK)
@@ -57,14 +65,17 @@ static unsigned check_topology(const struct zipccl_topology *t)
 
     for (unsigned i = 0; zipccl_strategies[i] != NULL; i++)
         for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
-            for (unsigned n = 0; n < LENGTH(counts); n++)
+            for (unsigned n = 0; n < LENGTH(counts); n++) {
+                uint32_t before = UINT32_MAX;
+
                 for (unsigned k = 0; k < LENGTH(chunks); k++) {
                     struct zipccl_call call = make_call((enum zipccl_op)op, counts[n], t->nranks);
 
                     if (zipccl_strategies[i]->serves(&call) &&
                         (k == 0 || zipccl_strategies[i]->chunked))
-                        nplans += check_case(zipccl_strategies[i], &call, t, chunks[k]);
+                        nplans += check_case(zipccl_strategies[i], &call, t, chunks[k], &before);
                 }
+            }
     return nplans;
 }
 
@@ -129,7 +140,7 @@ Test(plan, staging_bound_makes_chunks_smaller_or_fails)
 {
     static const char *const names[] = {"fixed direct", "fixed ring", "exact direct", "exact ring"};
     struct zipccl_topology *t = make_topology(2, 4);
-    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 1000003, 8);
+    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 200003, 8);
     struct zipccl_error error;
 
     for (unsigned i = 0; i < LENGTH(names); i++) {
@@ -137,7 +148,7 @@ Test(plan, staging_bound_makes_chunks_smaller_or_fails)
         struct zipccl_plan *plan = NULL;
         uint32_t before = 1;
 
-        for (size_t bound = 16 << 20; bound >= 64 << 10; bound /= 4) {
+        for (size_t bound = 8 << 20; bound >= 128 << 10; bound /= 4) {
             cr_assert_eq(s->build(&call, t, 2, 1, 0, bound, &plan), ZIPCCL_OK);
             cr_assert_leq(plan->tx_bytes + plan->rx_bytes, bound);
             cr_assert_eq(zipccl_plan_validate(plan, t, true, NULL, bound, &error), ZIPCCL_OK);

@@ -6,3 +6,8 @@ zipccl_criterion_test(test_trace_writer SOURCES tests/test_trace_writer.c tests/
     LIBS zipccl_traces)
 zipccl_criterion_test(test_safetensors SOURCES tests/test_safetensors.c tests/scratch.c
     LIBS zipccl_traces)
+zipccl_criterion_test(test_trace_samples SOURCES tests/test_trace_samples.c LIBS zipccl_traces)
+zipccl_criterion_test(test_trace_use SOURCES tests/test_trace_use.c tests/scratch.c
+    LIBS zipccl_traces)
+add_test(NAME samples COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/check_samples.sh
+    $<TARGET_FILE:make_samples>)

@@ -1,0 +1,146 @@
+/*
+ * test_samples.c - message sizes from samples
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/samples.h"
+
+#include "core/codec.h"
+#include "traces/safetensors.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TENSORS "traces/samples/tensors/dense.safetensors"
+
+static struct zipccl_samples *open_samples(const char *path, double ratio)
+{
+    struct zipccl_samples *s = NULL;
+    struct zipccl_error error = {""};
+
+    cr_assert_eq(zipccl_samples_open(path, ratio, &s, &error), ZIPCCL_OK, "%s", error.text);
+    return s;
+}
+
+/* The first bf16 tensor of the file. */
+static const struct zipccl_tensor *some_tensor(const struct zipccl_safetensors *file)
+{
+    for (size_t i = 0; i < file->ntensors; i++)
+        if (file->tensors[i].known && file->tensors[i].dtype == ZIPCCL_BFLOAT16)
+            return &file->tensors[i];
+    return NULL;
+}
+
+Test(samples, a_whole_tensor_has_the_size_the_codec_gives_it)
+{
+    struct zipccl_samples *s = open_samples(TENSORS, 0);
+    const struct zipccl_safetensors *file = NULL;
+    const struct zipccl_tensor *t;
+    size_t bound, nbytes, mean, longest;
+    void *wire, *scratch;
+    uint32_t set;
+
+    cr_assert_eq(zipccl_safetensors_open(TENSORS, &file, NULL), ZIPCCL_OK);
+    t = some_tensor(file);
+    cr_assert(t != NULL && t->n <= 1 << 20);
+    bound = zipccl_bound(ZIPCCL_BFLOAT16, t->n);
+    wire = malloc(bound);
+    scratch = aligned_alloc(64, (zipccl_codec_scratch_bytes() + 63) / 64 * 64);
+    cr_assert_eq(zipccl_encode(ZIPCCL_ISA_SCALAR, ZIPCCL_BFLOAT16, t->data, t->n, wire, bound,
+                               scratch, &nbytes),
+                 ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, (char *[]){t->name}, 1, &set, NULL),
+                 ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_CAPTURED);
+    zipccl_samples_bytes(s, set, t->n, &mean, &longest);
+    cr_assert(mean == nbytes && longest == nbytes, "%zu %zu %zu", mean, longest, nbytes);
+    /* Ten million elements: in proportion. */
+    zipccl_samples_bytes(s, set, 10000000, &mean, &longest);
+    cr_assert(mean > 10000000 && mean < 16000000, "%zu", mean);
+    zipccl_samples_bytes(s, set, 0, &mean, &longest);
+    cr_assert(mean <= ZIPCCL_MESSAGE_HEADER_BYTES + 64);
+    cr_assert_eq(zipccl_samples_check(s, NULL), ZIPCCL_OK);
+    free(wire);
+    free(scratch);
+    zipccl_safetensors_close(file);
+    zipccl_samples_close(s);
+}
+
+Test(samples, equal_sets_are_one)
+{
+    struct zipccl_samples *s = open_samples(NULL, 0);
+    uint32_t a, b, c;
+
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_INT64, NULL, 0, &a, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_INT64, NULL, 0, &b, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_INT32, NULL, 0, &c, NULL), ZIPCCL_OK);
+    cr_assert(a == b && a != c);
+    zipccl_samples_close(s);
+}
+
+Test(samples, without_a_sample_gaussian_data_stand_in)
+{
+    struct zipccl_samples *s = open_samples(NULL, 0);
+    size_t mean, longest;
+    uint32_t set;
+
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, NULL, 0, &set, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_MODEL);
+    zipccl_samples_bytes(s, set, 1 << 20, &mean, &longest);
+    cr_assert(fabs(2097152.0 / (double)mean - 1.504) < 0.008, "%.4f", 2097152.0 / (double)mean);
+    zipccl_samples_close(s);
+}
+
+Test(samples, a_given_ratio_and_an_uncovered_type)
+{
+    struct zipccl_samples *s = open_samples(TENSORS, 1.25);
+    size_t mean, longest;
+    uint32_t set;
+
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, NULL, 0, &set, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_GIVEN);
+    zipccl_samples_bytes(s, set, 1000, &mean, &longest);
+    cr_assert(mean == 1600 && longest == 1600);
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_INT64, NULL, 0, &set, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_NONE);
+    zipccl_samples_bytes(s, set, 1000, &mean, &longest);
+    cr_assert(mean == 8000 && longest == 8000);
+    zipccl_samples_close(s);
+}
+
+Test(samples, a_class_is_all_that_starts_alike)
+{
+    struct zipccl_samples *s = open_samples(TENSORS, 0);
+    const struct zipccl_safetensors *file = NULL;
+    const struct zipccl_tensor *t;
+    char name[256];
+    uint32_t set;
+
+    cr_assert_eq(zipccl_safetensors_open(TENSORS, &file, NULL), ZIPCCL_OK);
+    t = some_tensor(file);
+    snprintf(name, sizeof(name), "class:%.*s", 4, t->name);
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, (char *[]){name}, 1, &set, NULL),
+                 ZIPCCL_OK);
+    cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_CLASS);
+    zipccl_safetensors_close(file);
+    zipccl_samples_close(s);
+}
+
+Test(samples, what_does_not_fit_is_named)
+{
+    struct zipccl_samples *s = open_samples(TENSORS, 0);
+    char missing[] = "no.such.tensor", class[] = "class:no.such";
+    struct zipccl_error error = {""};
+    uint32_t set;
+
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, (char *[]){missing}, 1, &set, &error),
+                 ZIPCCL_ERR_INPUT);
+    cr_assert(strstr(error.text, missing) != NULL, "%s", error.text);
+    cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, (char *[]){class}, 1, &set, &error),
+                 ZIPCCL_ERR_INPUT);
+    cr_assert(strstr(error.text, "no.such") != NULL, "%s", error.text);
+    zipccl_samples_close(s);
+}
