@@ -59,7 +59,7 @@ static void put_head(yajl_val result, bool simulated, FILE *out)
     zipccl_put_escaped(zipccl_document_text(trace, "model"), out);
     fputs("; ", out);
     zipccl_put_fixed(zipccl_document_number(trace, "nranks"), 0, out);
-    fputs(" ranks. ", out);
+    fputs(" ranks</dd>\n<dt>Made</dt><dd>", out);
     zipccl_put_escaped(zipccl_document_text(trace, "provenance"), out);
     fputs("</dd>\n<dt>Cluster</dt><dd>", out);
     zipccl_put_escaped(zipccl_document_text(cluster, "summary"), out);

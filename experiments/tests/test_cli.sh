@@ -214,6 +214,9 @@ refuses "none/x.html" "$zipccl" replay mini.jsonl -c laptop -J x.json --html non
 refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop -J mini.jsonl
 refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop -J ./folder/../mini.jsonl
 refuses "overwrite" "$zipccl" replay mini.jsonl -c copy.yaml -J copy.yaml
+cp bad.safetensors kept.safetensors
+refuses "overwrite" "$zipccl" replay badsamples.jsonl -c laptop -J bad.safetensors
+cmp -s bad.safetensors kept.safetensors || failed "an output overwrote the samples"
 refuses "same path" "$zipccl" replay mini.jsonl -c laptop -J x --csv ./x
 refuses "empty" "$zipccl" replay mini.jsonl -c laptop -J ''
 refuses "none/i.json" "$zipccl" trace info mini.jsonl -J none/i.json
