@@ -134,17 +134,20 @@ static zipccl_status make_header(struct simai_workload *w, struct simai_output *
     struct zipccl_place at = simai_place(w);
     uint32_t *ranks = zipccl_arena_alloc(&w->arena, (size_t)w->all_gpus, sizeof *ranks);
     char *model = zipccl_arena_alloc(&w->arena, 1, 200);
+    uint64_t micro_batches = 0;
 
     if (ranks == NULL || model == NULL)
         return zipccl_place_nomem(&at);
     for (uint32_t i = 0; i < (uint32_t)w->all_gpus; i++)
         ranks[i] = i;
     out->ranks = ranks;
+    for (size_t i = 0; i < w->nruns; i++)
+        micro_batches += w->runs[i].repeat;
     snprintf(model, 200,
              "SimAI %s, %zu layers, TP %" PRIu64 ", EP %" PRIu64 ", DP %" PRIu64 ", PP %" PRIu64
              ", %" PRIu64 " micro-batches",
              w->mode_name, w->nrows, w->tp, w->ep, w->dp, w->pp,
-             w->block_rows > 0 ? w->micro_batches : w->ga);
+             micro_batches > 0 ? micro_batches : 1);
     *header = (struct zipccl_trace_header){
         .version = 1,
         .name = trace_name(w),

@@ -52,6 +52,12 @@ struct simai_row {
     uint32_t recompute; /* forward passes of that many rows before this one precede its backward */
 };
 
+/* Micro-batches one after the other that are equal, times included. */
+struct simai_run {
+    size_t first; /* row of the first */
+    uint64_t repeat;
+};
+
 enum simai_mode {
     SIMAI_MODE_DATA,
     SIMAI_MODE_MODEL,
@@ -77,8 +83,10 @@ struct simai_workload {
     struct simai_row *rows;
     /* What follows from them. */
     uint64_t dp;
-    size_t block, block_rows; /* the micro-batch: rows [block, block + block_rows), 0 rows: none */
-    uint64_t micro_batches;   /* times that it runs */
+    size_t block, block_rows; /* rows of micro-batches start, and rows of each; 0 rows: none */
+    size_t block_end;         /* the first row after all of them; 'block' if there are none */
+    size_t nruns;
+    struct simai_run *runs; /* [nruns] */
 };
 
 /* Place of the current line. */

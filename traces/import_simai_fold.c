@@ -160,14 +160,16 @@ static zipccl_status find_recompute(struct simai_workload *w)
     return ZIPCCL_OK;
 }
 
-static bool same_rows(const struct simai_row *a, const struct simai_row *b)
+/* Compare two rows; compute times only if 'times' is set. */
+static bool same_rows(const struct simai_row *a, const struct simai_row *b, bool times)
 {
     if (a->recompute != b->recompute || strcmp(a->name, b->name) != 0)
         return false;
     for (int phase = 0; phase < SIMAI_PHASES; phase++) {
         const struct simai_part *x = &a->part[phase], *y = &b->part[phase];
 
-        if (x->ns != y->ns || x->nbytes != y->nbytes || x->call != y->call || x->set != y->set)
+        if (x->nbytes != y->nbytes || x->call != y->call || x->set != y->set ||
+            (times && x->ns != y->ns))
             return false;
     }
     return true;
@@ -196,7 +198,7 @@ static size_t choose_start(const struct simai_workload *w, size_t first, size_t 
     return first;
 }
 
-/* Find 'ga' equal blocks of 'period' rows one after the other. */
+/* Find 'ga' blocks of 'period' rows one after the other that differ in times at most. */
 static bool find_period(const struct simai_workload *w, size_t period, size_t *start)
 {
     size_t need = period * (size_t)(w->ga - 1), run = 0;
@@ -204,12 +206,12 @@ static bool find_period(const struct simai_workload *w, size_t period, size_t *s
     for (size_t i = 0; i + period < w->nrows; i++) {
         size_t first, last = i;
 
-        run = same_rows(&w->rows[i], &w->rows[i + period]) ? run + 1 : 0;
+        run = same_rows(&w->rows[i], &w->rows[i + period], false) ? run + 1 : 0;
         if (run < need)
             continue;
         first = i + 1 - run;
         while (last + 1 + period < w->nrows &&
-               same_rows(&w->rows[last + 1], &w->rows[last + 1 + period]))
+               same_rows(&w->rows[last + 1], &w->rows[last + 1 + period], false))
             last++;
         *start = choose_start(w, first, last + 1 - need);
         return self_contained(w, *start, period);
@@ -217,8 +219,39 @@ static bool find_period(const struct simai_workload *w, size_t period, size_t *s
     return false;
 }
 
+static bool same_blocks(const struct simai_workload *w, size_t a, size_t b)
+{
+    for (size_t i = 0; i < w->block_rows; i++)
+        if (!same_rows(&w->rows[a + i], &w->rows[b + i], true))
+            return false;
+    return true;
+}
+
+/* Cut 'n' blocks into runs of equal ones: AICB gives the first one other times. */
+static zipccl_status make_runs(struct simai_workload *w, size_t n)
+{
+    struct zipccl_place at = simai_place(w);
+    size_t capacity = 1;
+
+    w->block_end = w->block + n * w->block_rows;
+    for (size_t i = 1; i < n; i++)
+        capacity +=
+            !same_blocks(w, w->block + (i - 1) * w->block_rows, w->block + i * w->block_rows);
+    w->runs = zipccl_arena_alloc(&w->arena, capacity, sizeof *w->runs);
+    if (w->runs == NULL)
+        return zipccl_place_nomem(&at);
+    for (size_t i = 0; i < n; i++) {
+        size_t first = w->block + i * w->block_rows;
+
+        if (i == 0 || !same_blocks(w, first - w->block_rows, first))
+            w->runs[w->nruns++].first = first;
+        w->runs[w->nruns - 1].repeat++;
+    }
+    return ZIPCCL_OK;
+}
+
 /* Without a period, the layers between those of gradients and those of the end are the block. */
-static void named_block(struct simai_workload *w)
+static zipccl_status named_block(struct simai_workload *w)
 {
     size_t first = 0, end;
 
@@ -232,35 +265,49 @@ static void named_block(struct simai_workload *w)
             break;
     w->block = first;
     w->block_rows = end - first;
-    w->micro_batches = 1;
+    return make_runs(w, 1);
+}
+
+/* Run 'wanted' micro-batches instead of 'ga': the longest run of equal ones takes the difference. */
+static zipccl_status change_number(struct simai_workload *w, uint64_t wanted)
+{
+    struct zipccl_place at = {w->importer->paths[0], 0, w->importer->error};
+    struct simai_run *longest = w->runs;
+
+    for (size_t i = 1; i < w->nruns; i++)
+        if (w->runs[i].repeat > longest->repeat)
+            longest = &w->runs[i];
+    if (wanted + longest->repeat <= w->ga)
+        return zipccl_place_fail(&at,
+                                 "%" PRIu64 " micro-batches wanted, expected more than the %" PRIu64
+                                 " that differ from the rest",
+                                 wanted, w->ga - longest->repeat);
+    longest->repeat = wanted - (w->ga - longest->repeat);
+    return ZIPCCL_OK;
 }
 
 static zipccl_status find_micro_batches(struct simai_workload *w)
 {
     struct zipccl_place at = {w->importer->paths[0], 0, w->importer->error};
     uint64_t wanted = w->importer->options->micro_batches;
-    bool found = false;
 
-    if (w->mode == SIMAI_MODE_MICRO) /* one call a layer, nothing repeats */
-        return ZIPCCL_OK;
-    if (w->ga > 1)
-        for (size_t period = (size_t)(w->nrows / w->ga); period > 0 && !found; period--)
-            if (find_period(w, period, &w->block)) {
-                w->block_rows = period;
-                w->micro_batches = w->ga;
-                found = true;
-            }
-    if (found && wanted > 0)
-        w->micro_batches = wanted;
-    if (!found && wanted > 0)
+    if (w->ga > 1 && w->mode != SIMAI_MODE_MICRO) {
+        for (size_t period = (size_t)(w->nrows / w->ga); period > 0; period--) {
+            if (!find_period(w, period, &w->block))
+                continue;
+            w->block_rows = period;
+            ZIPCCL_TRY(make_runs(w, (size_t)w->ga));
+            return wanted > 0 ? change_number(w, wanted) : ZIPCCL_OK;
+        }
+    }
+    w->block = 0;
+    if (wanted > 0)
         return zipccl_place_fail(&at,
                                  "no block of layers that repeats ga times, expected one to run "
                                  "%" PRIu64 " times",
                                  wanted);
-    if (found)
-        return ZIPCCL_OK;
     if (w->pp > 1)
-        named_block(w);
+        ZIPCCL_TRY(named_block(w));
     return zipccl_import_count(w->importer, true, "micro-batches", 1, w->ga > 1,
                                "ga is %" PRIu64 ", but no block of layers repeats as often: the "
                                "layers run once, as they stand",

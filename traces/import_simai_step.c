@@ -171,8 +171,8 @@ static zipccl_status put_send(struct step *s, uint32_t boundary, bool backward)
     return ZIPCCL_OK;
 }
 
-/* The micro-batch on every stage, in the order in which it travels. */
-static zipccl_status put_stages(struct step *s, bool backward)
+/* A micro-batch, its rows from 'first' on, on every stage, in the order in which it travels. */
+static zipccl_status put_stages(struct step *s, bool backward, size_t first)
 {
     const struct simai_workload *w = s->w;
     uint32_t pp = (uint32_t)w->pp, stage = (uint32_t)(w->all_gpus / w->pp);
@@ -184,7 +184,7 @@ static zipccl_status put_stages(struct step *s, bool backward)
         begin_body(s, at * stage, stage);
         s->last = received;
         s->blocked = k > 0;
-        ZIPCCL_TRY(put_all(s, backward, w->block, w->block_rows));
+        ZIPCCL_TRY(put_all(s, backward, first, w->block_rows));
         if (k + 1 < pp) {
             ZIPCCL_TRY(put_send(s, backward ? at - 1 : at, backward));
             received = s->id;
@@ -203,31 +203,39 @@ static zipccl_status put_loop_line(struct step *s, enum zipccl_event_kind kind)
     return zipccl_trace_write(s->out->writer, &event, s->w->importer->error);
 }
 
-static zipccl_status put_micro_batches(struct step *s, bool backward)
+static zipccl_status put_run(struct step *s, bool backward, const struct simai_run *run)
 {
     const struct simai_workload *w = s->w;
-    bool loops = w->micro_batches > 1;
     uint64_t before = s->id;
 
-    if (w->block_rows == 0)
-        return ZIPCCL_OK;
-    s->repeat = w->micro_batches;
-    if (loops)
+    s->repeat = run->repeat;
+    if (s->repeat > 1)
         ZIPCCL_TRY(put_loop_line(s, ZIPCCL_EVENT_LOOP_BEGIN));
     if (simai_has_pipeline(w)) {
-        ZIPCCL_TRY(put_stages(s, backward));
+        ZIPCCL_TRY(put_stages(s, backward, run->first));
     } else {
         begin_body(s, 0, 0);
-        ZIPCCL_TRY(put_all(s, backward, w->block, w->block_rows));
+        ZIPCCL_TRY(put_all(s, backward, run->first, w->block_rows));
         ZIPCCL_TRY(join(s));
     }
     begin_body(s, 0, 0);
     if (s->id == before) /* a loop may not be empty */
         ZIPCCL_TRY(put_compute(s, "wait", 0));
-    if (loops)
+    if (s->repeat > 1)
         ZIPCCL_TRY(put_loop_line(s, ZIPCCL_EVENT_LOOP_END));
     s->repeat = 1;
     begin_body(s, 0, 0);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status put_micro_batches(struct step *s, bool backward)
+{
+    const struct simai_workload *w = s->w;
+
+    if (w->nruns > 0)
+        ZIPCCL_TRY(join(s));
+    for (size_t i = 0; i < w->nruns; i++)
+        ZIPCCL_TRY(put_run(s, backward, &w->runs[backward ? w->nruns - 1 - i : i]));
     return ZIPCCL_OK;
 }
 
@@ -241,19 +249,17 @@ static zipccl_status put_micro_benchmark(struct step *s)
 zipccl_status simai_write_step(const struct simai_workload *w, struct simai_output *out)
 {
     struct step s = {.w = w, .out = out, .repeat = 1};
-    size_t tail = w->block + w->block_rows;
+    size_t tail = w->block_end;
 
     begin_body(&s, 0, 0);
     if (w->mode == SIMAI_MODE_MICRO)
         return put_micro_benchmark(&s);
     ZIPCCL_TRY(put_all(&s, false, 0, w->block));
-    ZIPCCL_TRY(w->block_rows > 0 ? join(&s) : ZIPCCL_OK);
     ZIPCCL_TRY(put_micro_batches(&s, false));
     ZIPCCL_TRY(put_all(&s, false, tail, w->nrows - tail));
     if (w->mode == SIMAI_MODE_INFERENCE)
         return ZIPCCL_OK;
     ZIPCCL_TRY(put_all(&s, true, tail, w->nrows - tail));
-    ZIPCCL_TRY(w->block_rows > 0 ? join(&s) : ZIPCCL_OK);
     ZIPCCL_TRY(put_micro_batches(&s, true));
     return put_all(&s, true, 0, w->block);
 }

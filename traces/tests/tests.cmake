@@ -6,3 +6,6 @@ zipccl_criterion_test(test_trace_writer SOURCES tests/test_trace_writer.c tests/
     LIBS zipccl_traces)
 zipccl_criterion_test(test_safetensors SOURCES tests/test_safetensors.c tests/scratch.c
     LIBS zipccl_traces)
+zipccl_criterion_test(test_import_simai_files
+    SOURCES tests/test_import_simai_files.c tests/simai_sums.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl)
