@@ -18,6 +18,10 @@
 /* World of a file that does not say it: the smallest from this on that fits. */
 #define DEFAULT_WORLD 64
 
+/* Pipeline stages, and layers written out for all of them. */
+#define MAX_STAGES 1024
+#define MAX_ROWS   2000000
+
 static zipccl_status default_degree(struct simai_workload *w, const char *what, uint64_t *degree,
                                     bool guess)
 {
@@ -137,6 +141,7 @@ static int compare_layers(const void *a, const void *b)
 static zipccl_status find_recompute(struct simai_workload *w)
 {
     struct zipccl_place at = {w->importer->paths[0], 1, w->importer->error};
+    uint64_t sum = 0;
 
     if (w->ncheckpoints > 0)
         qsort(w->checkpoints, w->ncheckpoints, sizeof *w->checkpoints, compare_layers);
@@ -157,6 +162,13 @@ static zipccl_status find_recompute(struct simai_workload *w)
                                      layer);
         w->rows[layer].recompute = (uint32_t)(layer - w->checkpoints[k - 1]);
     }
+    for (size_t i = 0; i < w->nrows; i++)
+        sum += w->rows[i].recompute;
+    if (sum > w->nrows)
+        return zipccl_place_fail(&at,
+                                 "checkpoints repeat %" PRIu64 " layers of %zu, expected each at "
+                                 "most once",
+                                 sum, w->nrows);
     return ZIPCCL_OK;
 }
 
@@ -318,11 +330,17 @@ static zipccl_status find_micro_batches(struct simai_workload *w)
 static zipccl_status find_pipeline(struct simai_workload *w)
 {
     const struct zipccl_importer *importer = w->importer;
+    struct zipccl_place at = {importer->paths[0], 1, importer->error};
 
     ZIPCCL_TRY(zipccl_import_count(importer, false, "pp_comm", 1, w->pp == 1 && w->pp_nbytes > 0,
                                    "pp_comm is not used, since pp is 1"));
     if (w->pp == 1)
         return ZIPCCL_OK;
+    if (w->pp > MAX_STAGES || w->nruns * w->block_rows > MAX_ROWS / w->pp)
+        return zipccl_place_fail(&at,
+                                 "%" PRIu64 " stages of %zu layers, expected at most %d stages and "
+                                 "%d layers in all",
+                                 w->pp, w->nruns * w->block_rows, MAX_STAGES, MAX_ROWS);
     ZIPCCL_TRY(zipccl_import_count(importer, true, "pp_comm", 1, w->pp_nbytes == 0,
                                    "pp is %" PRIu64 ", but pp_comm is absent or 0: stages send "
                                    "each other nothing and run at the same time",

@@ -9,3 +9,7 @@ zipccl_criterion_test(test_safetensors SOURCES tests/test_safetensors.c tests/sc
 zipccl_criterion_test(test_import_simai_files
     SOURCES tests/test_import_simai_files.c tests/simai_sums.c tests/scratch.c
     LIBS zipccl_traces zipccl::yajl)
+zipccl_criterion_test(test_import_simai
+    SOURCES tests/test_import_simai.c tests/simai_sums.c tests/scratch.c LIBS zipccl_traces)
+zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c tests/scratch.c
+    LIBS zipccl_traces)
