@@ -64,9 +64,13 @@ static zipccl_status check_groups(const struct zipccl_place *at,
 {
     char quoted[ZIPCCL_QUOTE_SIZE];
     zipccl_status status = ZIPCCL_OK;
-    uint8_t *marks = malloc(h->nranks);
     uint64_t total = 0;
+    uint8_t *marks;
 
+    if (h->ngroups > ZIPCCL_TRACE_MAX_GROUPS)
+        return zipccl_place_fail(at, "%" PRIu32 " groups, expected at most %d", h->ngroups,
+                                 ZIPCCL_TRACE_MAX_GROUPS);
+    marks = malloc(h->nranks);
     if (marks == NULL)
         return zipccl_place_nomem(at);
     for (uint32_t i = 0; i < h->ngroups && status == ZIPCCL_OK; i++) {
@@ -102,6 +106,9 @@ static zipccl_status check_splits(const struct zipccl_place *at,
     char quoted[ZIPCCL_QUOTE_SIZE];
     uint64_t entries = 0;
 
+    if (h->nsplits > ZIPCCL_TRACE_MAX_SPLITS)
+        return zipccl_place_fail(at, "%" PRIu32 " splits, expected at most %d", h->nsplits,
+                                 ZIPCCL_TRACE_MAX_SPLITS);
     for (uint32_t i = 0; i < h->nsplits; i++) {
         const struct zipccl_trace_splits *s = &h->splits[i];
 

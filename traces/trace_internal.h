@@ -20,6 +20,8 @@
 #define ZIPCCL_TRACE_MAX_RANKS   ((uint32_t)1 << 20)
 #define ZIPCCL_TRACE_MAX_STREAMS 256
 #define ZIPCCL_TRACE_MAX_MEMBERS ((uint64_t)1 << 24) /* ranks of all groups, entries of splits */
+#define ZIPCCL_TRACE_MAX_GROUPS  4096
+#define ZIPCCL_TRACE_MAX_SPLITS  16384
 #define ZIPCCL_TRACE_MAX_LOOPS   16
 
 /* Kinds of lines: the event kinds, then the end record. */

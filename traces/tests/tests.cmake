@@ -13,3 +13,8 @@ zipccl_criterion_test(test_import_simai
     SOURCES tests/test_import_simai.c tests/simai_sums.c tests/scratch.c LIBS zipccl_traces)
 zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c tests/scratch.c
     LIBS zipccl_traces)
+zipccl_criterion_test(test_trace_samples SOURCES tests/test_trace_samples.c LIBS zipccl_traces)
+zipccl_criterion_test(test_trace_use SOURCES tests/test_trace_use.c tests/scratch.c
+    LIBS zipccl_traces)
+add_test(NAME samples COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/check_samples.sh
+    $<TARGET_FILE:make_samples>)
