@@ -109,20 +109,34 @@ static void pin_adaptive(struct zipccl_replay_state *s, struct zipccl_replay_res
              best == ZIPCCL_STEP_RAW ? "raw" : "compressed");
 }
 
+/* The mode whose plans adaptive takes for every call, if there is one: one run serves both. */
+static int adaptive_like(const struct zipccl_replay_state *s)
+{
+    for (int mode = ZIPCCL_STEP_RAW; mode < ZIPCCL_STEP_ADAPTIVE; mode++)
+        if (zipccl_pricing_adaptive_is(s->pricing, mode))
+            return mode;
+    return ZIPCCL_STEP_ADAPTIVE;
+}
+
 /* The three steps of the cluster as it is. */
 static zipccl_status run_steps(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                                struct zipccl_error *error)
 {
     struct zipccl_child_task tasks[ZIPCCL_NUM_STEPS];
+    int like = adaptive_like(s);
+    uint32_t n = 0;
 
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
         if (zipccl_run_init(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
             return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
         s->runs[mode].pricing = s->pricing;
-        tasks[mode] = zipccl_run_task(&s->runs[mode]);
+        if (mode != ZIPCCL_STEP_ADAPTIVE || like == ZIPCCL_STEP_ADAPTIVE)
+            tasks[n++] = zipccl_run_task(&s->runs[mode]);
     }
     report(s, "steps");
-    ZIPCCL_TRY(zipccl_child_run(tasks, ZIPCCL_NUM_STEPS, s->options.nprocs, base_done, s, error));
+    ZIPCCL_TRY(zipccl_child_run(tasks, n, s->options.nprocs, base_done, s, error));
+    if (like != ZIPCCL_STEP_ADAPTIVE)
+        zipccl_run_copy(&s->runs[ZIPCCL_STEP_ADAPTIVE], &s->runs[like]);
     pin_adaptive(s, r);
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
         r->steps[mode] = *s->runs[mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode].step;

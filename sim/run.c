@@ -75,6 +75,11 @@ static zipccl_status run_work(void *context, void *result, struct zipccl_error *
     return status;
 }
 
+void zipccl_run_copy(struct zipccl_run *to, const struct zipccl_run *from)
+{
+    memcpy(to->step, from->step, result_bytes(from->base));
+}
+
 struct zipccl_child_task zipccl_run_task(struct zipccl_run *run)
 {
     return (struct zipccl_child_task){run_work, run, run->step, result_bytes(run->base)};

@@ -35,6 +35,9 @@ void zipccl_run_release(struct zipccl_run *run);
 /* The run as work for a child process; its results are valid once that has ended. */
 struct zipccl_child_task zipccl_run_task(struct zipccl_run *run);
 
+/* Take over the results of 'from', a run of the same program. */
+void zipccl_run_copy(struct zipccl_run *to, const struct zipccl_run *from);
+
 /* Run up to four and wait. */
 zipccl_status zipccl_run_execute(struct zipccl_run *runs, uint32_t nruns, uint32_t nprocs,
                                  struct zipccl_error *error);
