@@ -1,7 +1,7 @@
 /*
  * document.h - read access to a parsed result, and escaped text for the page
  *
- * Thin helpers over yajl's tree; a missing value is NULL, NaN or "" and never an error, because
+ * Thin accessors over yajl's tree; a missing value is NULL, NaN or "" and never an error, because
  * later versions of the schema only add keys.
  *
  * SPDX-License-Identifier: Apache-2.0
