@@ -1,0 +1,61 @@
+/*
+ * cost.h - T0: the time of a plan from port loads, alpha and codec rates
+ *
+ * Plain arithmetic, no simulator: each exchange costs max over ports of load / rate plus rounds
+ * times alpha; the plan costs the longest path over its two lanes.  The chooser and the sweeps
+ * use it; T1 is checked against it.  It knows no contention between collectives.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_CORE_COST_H
+#define ZIPCCL_CORE_COST_H
+
+#include "core/lower.h"
+#include "core/plan.h"
+
+/* Rates of the machine under a communicator, all effective (achievable), bytes are raw bytes. */
+struct zipccl_cost_params {
+    uint32_t gpus_per_node; /* slots per node; places a rank on a NIC */
+    uint32_t nics_per_node; /* NIC of a rank = slot * nics_per_node / gpus_per_node */
+    double nvlink_Bps;      /* per GPU and direction */
+    double nvlink_alpha_s;  /* per message inside a node */
+    double nic_Bps;         /* per NIC and direction */
+    double nic_alpha_s;     /* per message between nodes */
+    double fabric_Bps;      /* per node and direction above the NICs; 0: not a limit */
+    double encode_Bps;      /* raw bytes a GPU encodes per second, codec alone */
+    double decode_Bps;      /* raw bytes a GPU decodes per second */
+    double codec_launch_s;  /* start of one encode or decode step */
+    double fence_s;         /* device-to-host wait of a SIZES step */
+    double copy_Bps;        /* device-local copy */
+    uint32_t channels;      /* rings of native collectives */
+    double codec_sm_share;  /* part of the GPU the codec takes while it runs, 0..1 */
+};
+
+/* A communicator's ranks placed on the machine: port numbers for the load sums. */
+struct zipccl_placement {
+    const struct zipccl_topology *topology;
+    const uint32_t *slot_of; /* [nranks] GPU slot within the node, or NULL: topology->local_of */
+};
+
+/* The price of one call. */
+struct zipccl_cost {
+    double total_s; /* longest path over both lanes */
+    double wire_s;  /* sum over exchanges of max port load / rate, without alpha */
+    double alpha_s; /* sum of rounds * alpha */
+    double codec_s; /* encode + decode seconds of the busiest rank, launches excluded */
+    double fence_s;
+    uint64_t wire_bytes; /* payload handed to exchanges per rank, mean over ranks, peers only */
+    uint64_t raw_bytes;  /* the same for the uncompressed call */
+};
+
+/*
+ * Price 'plan'.
+ *
+ * ZIPCCL_ERR_ARG if rates are not positive or the topology does not match; ZIPCCL_ERR_NOMEM.
+ */
+zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
+                               const struct zipccl_placement *placement,
+                               const struct zipccl_cost_params *params,
+                               const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * exec.h - computes: in-order queues of encode, decode and copy, and the lanes they run on
+ *
+ * Lanes are spawned and awaited through this table (threads here, actors in a simulator, streams
+ * on a GPU), so that shared code never names a thread primitive.  An exec moves no bytes between
+ * ranks.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_CORE_EXEC_H
+#define ZIPCCL_CORE_EXEC_H
+
+#include "core/codec.h"
+
+struct zipccl_exec;
+struct zipccl_lane_task; /* a running lane, opaque to all but its exec */
+struct zipccl_event;     /* counts up; waiters wait for a value */
+
+struct zipccl_exec_ops {
+    const char *name;
+    /* As zipccl_encode() and zipccl_decode(), with this exec's scratch; in order, may block. */
+    zipccl_status (*encode)(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *src,
+                            size_t n, void *dst, size_t capacity, size_t *nbytes);
+    zipccl_status (*decode)(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *wire,
+                            size_t nbytes, void *dst, size_t n);
+    void (*copy)(struct zipccl_exec *e, void *dst, const void *src, size_t nbytes);
+    /* Run fn(arg) beside the caller until it returns; join waits for that. */
+    zipccl_status (*spawn)(struct zipccl_exec *e, void (*fn)(void *), void *arg,
+                           struct zipccl_lane_task **task);
+    void (*join)(struct zipccl_exec *e, struct zipccl_lane_task *task);
+    zipccl_status (*event_create)(struct zipccl_exec *e, struct zipccl_event **event);
+    void (*event_signal)(struct zipccl_exec *e, struct zipccl_event *event, uint64_t value);
+    void (*event_wait)(struct zipccl_exec *e, struct zipccl_event *event, uint64_t value);
+    void (*event_destroy)(struct zipccl_exec *e, struct zipccl_event *event);
+    /* Memory for staging; aligned to 64. */
+    void *(*alloc)(struct zipccl_exec *e, size_t nbytes);
+    void (*free)(struct zipccl_exec *e, void *p);
+    void (*destroy)(struct zipccl_exec *e);
+};
+
+struct zipccl_exec {
+    const struct zipccl_exec_ops *ops;
+};
+
+/* CPU kernels and threads.  'isa' is a row of the codec.  The caller destroys '*out'. */
+zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out);
+
+#endif

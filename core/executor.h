@@ -1,0 +1,43 @@
+/*
+ * executor.h - runs a plan on one rank, over a transport and an exec
+ *
+ * Two lanes: the codec lane in the caller, the wire lane beside it.  The executor decides nothing;
+ * what to do, where and in which order is in the plan.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_CORE_EXECUTOR_H
+#define ZIPCCL_CORE_EXECUTOR_H
+
+#include "core/exec.h"
+#include "core/plan.h"
+#include "core/transport.h"
+
+/* Buffers of one call on one rank. */
+struct zipccl_run {
+    const struct zipccl_plan *plan;
+    const void *send;
+    void *recv;
+    const size_t *send_counts, *send_displs; /* [nranks] uneven ops, elements */
+    const size_t *recv_counts, *recv_displs;
+    void *tx, *rx; /* staging of plan->tx_bytes, plan->rx_bytes, aligned to 64 */
+};
+
+/* What a run did on this rank. */
+struct zipccl_run_stats {
+    uint64_t raw_bytes;   /* elements sent to peers, uncompressed */
+    uint64_t wire_bytes;  /* payload handed to exchanges for peers */
+    uint32_t overflows;   /* messages of this rank that did not fit */
+    uint32_t raw_resends; /* exchanges that were repeated raw */
+};
+
+/*
+ * Run 'run->plan'.  Collective: every rank of the transport runs an equal plan.
+ *
+ * ZIPCCL_ERR_CORRUPT if a received message is not valid; every other status of the transport.
+ * After an error the transport has been aborted, so that no peer waits for ever.
+ */
+zipccl_status zipccl_execute(const struct zipccl_run *run, struct zipccl_transport *transport,
+                             struct zipccl_exec *exec, struct zipccl_run_stats *stats);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * zipccl.h - lossless compressed collectives: the one header a user includes
+ *
+ * The calls mirror NCCL: same argument order and meaning, counts in elements, in place as NCCL
+ * defines it.  A communicator joins a transport, an exec, a topology and a plan cache; it keeps
+ * its own error text.  On the CPU a call returns when it is done.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_CORE_ZIPCCL_H
+#define ZIPCCL_CORE_ZIPCCL_H
+
+#include "core/codec.h"
+#include "core/cost.h"
+#include "core/dtype.h"
+#include "core/exec.h"
+#include "core/status.h"
+#include "core/strategy.h"
+#include "core/topology.h"
+#include "core/transport.h"
+
+struct zipccl_comm;
+
+struct zipccl_comm_config {
+    enum zipccl_mode mode;            /* default ZIPCCL_MODE_ADAPTIVE */
+    const char *strategy;             /* pin one by name; NULL: choose */
+    uint32_t nchunks;                 /* with 'strategy': chunks; 0: 1 */
+    uint32_t capacity_class;          /* see zipccl_capacity() */
+    size_t max_staging_bytes;         /* per call; 0: 256 MiB */
+    struct zipccl_cost_params params; /* rates for the chooser */
+};
+
+/* Fill 'config' with defaults (rates of a CPU on a shared-memory transport). */
+void zipccl_comm_config_init(struct zipccl_comm_config *config);
+
+/*
+ * Create a communicator on one rank.  Collective: exchanges a digest of version, options and cost
+ * parameters; a difference is ZIPCCL_ERR_MISMATCH on every rank, naming one that differs.
+ *
+ * transport, exec  borrowed; outlive the communicator
+ * config           NULL: defaults; must be equal on all ranks
+ */
+zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipccl_exec *exec,
+                                 const struct zipccl_comm_config *config, struct zipccl_comm **out,
+                                 struct zipccl_error *error);
+void zipccl_comm_destroy(struct zipccl_comm *comm);
+
+/* Text of the last failure on this communicator; "" if none.  Valid until the next call. */
+const char *zipccl_comm_error(const struct zipccl_comm *comm);
+
+/* Bytes and overflows of the calls so far on this rank. */
+struct zipccl_comm_stats {
+    uint64_t calls, raw_bytes, wire_bytes, overflows, raw_resends;
+};
+void zipccl_comm_get_stats(const struct zipccl_comm *comm, struct zipccl_comm_stats *stats);
+
+zipccl_status zipccl_all_gather(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
+                                struct zipccl_comm *comm, void *stream);
+zipccl_status zipccl_reduce_scatter(const void *send, void *recv, size_t recv_count,
+                                    enum zipccl_dtype dtype, enum zipccl_redop redop,
+                                    struct zipccl_comm *comm, void *stream);
+zipccl_status zipccl_all_reduce(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
+                                enum zipccl_redop redop, struct zipccl_comm *comm, void *stream);
+zipccl_status zipccl_broadcast(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
+                               uint32_t root, struct zipccl_comm *comm, void *stream);
+zipccl_status zipccl_alltoall(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
+                              struct zipccl_comm *comm, void *stream);
+zipccl_status zipccl_alltoallv(const void *send, const size_t *send_counts,
+                               const size_t *send_displs, void *recv, const size_t *recv_counts,
+                               const size_t *recv_displs, enum zipccl_dtype dtype,
+                               struct zipccl_comm *comm, void *stream);
+
+/*
+ * Send to 'dst' and receive from 'src' as one operation; -1 for no peer (then the count is 0).
+ * Collective over the two ends only: a rank that exchanges nothing need not call.
+ */
+zipccl_status zipccl_sendrecv(const void *send, size_t send_count, int dst, void *recv,
+                              size_t recv_count, int src, enum zipccl_dtype dtype,
+                              struct zipccl_comm *comm, void *stream);
+
+#endif

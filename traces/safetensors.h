@@ -1,0 +1,45 @@
+/*
+ * safetensors.h - reads .safetensors files and trusts nothing in them
+ *
+ * Checks header length, JSON, types, shapes against byte ranges, overlaps, holes and bounds.
+ * Format: 8-byte little-endian header length, JSON header, data (the Hugging Face format).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_TRACES_SAFETENSORS_H
+#define ZIPCCL_TRACES_SAFETENSORS_H
+
+#include "core/dtype.h"
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct zipccl_tensor {
+    char *name;
+    bool known; /* 'dtype' is one of ours */
+    enum zipccl_dtype dtype;
+    char dtype_name[16]; /* as in the file, "BF16" */
+    uint32_t ndim;
+    uint64_t *shape;         /* [ndim] */
+    uint64_t n;              /* elements */
+    uint64_t offset, nbytes; /* in the file */
+    const void *data;        /* mapped, valid while the file is open */
+};
+
+struct zipccl_safetensors {
+    size_t ntensors;
+    struct zipccl_tensor *tensors; /* [ntensors] in file order */
+};
+
+/* Map and check 'path'.  ZIPCCL_ERR_IO or ZIPCCL_ERR_INPUT with place and reason. */
+zipccl_status zipccl_safetensors_open(const char *path, const struct zipccl_safetensors **out,
+                                      struct zipccl_error *error);
+void zipccl_safetensors_close(const struct zipccl_safetensors *file);
+
+/* Find a tensor by name; NULL if there is none. */
+const struct zipccl_tensor *zipccl_safetensors_find(const struct zipccl_safetensors *file,
+                                                    const char *name);
+
+#endif
