@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# exponent.cmake - the exponent model; GSL is GPL-3, so only offline programs may link this target
+pkg_check_modules(GSL QUIET IMPORTED_TARGET gsl)
+if(NOT GSL_FOUND)
+    message(STATUS "GSL not found: the exponent model, its tests and codec stat are not built")
+    return()
+endif()
+zipccl_library(zipccl_exponent
+    exponent.c
+    exponent_choice.c
+    exponent_size.c
+)
+target_link_libraries(zipccl_exponent PUBLIC zipccl_core PRIVATE PkgConfig::GSL m)
