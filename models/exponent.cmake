@@ -11,3 +11,8 @@ zipccl_library(zipccl_exponent
     exponent_size.c
 )
 target_link_libraries(zipccl_exponent PUBLIC zipccl_core PRIVATE PkgConfig::GSL m)
+
+# The table of settled capacities is checked in, so that core needs no GSL; a test makes it again.
+add_executable(make_capacity_table make_capacity_table.c)
+target_link_libraries(make_capacity_table PRIVATE zipccl_exponent m)
+add_test(NAME capacity_table COMMAND make_capacity_table --check)
