@@ -20,30 +20,30 @@
 
 /* A set of process groups of equal size: a partition of (some of) the ranks. */
 struct zipccl_trace_group {
-    char *name;      /* "world", "dp", "ep", ... */
-    uint32_t nparts; /* groups in the set */
-    uint32_t size;   /* ranks in each */
-    uint32_t *ranks; /* [nparts * size], rank order inside a group is the group's own */
+    const char *name; /* "world", "dp", "ep", ... */
+    uint32_t nparts;  /* groups in the set */
+    uint32_t size;    /* ranks in each */
+    uint32_t *ranks;  /* [nparts * size], rank order inside a group is the group's own */
 };
 
 /* A named table of uneven splits: elements from group member (row) to member (column). */
 struct zipccl_trace_splits {
-    char *name;
+    const char *name;
     uint32_t size;    /* members */
     uint64_t *counts; /* [size * size] */
 };
 
 struct zipccl_trace_header {
     uint32_t version;
-    char *name;               /* short name, used in tables */
-    char *model;              /* for people: "Llama-2-7B FSDP, 4096 tokens/GPU" */
-    char *provenance;         /* "generated", "captured", "imported"; then free text */
-    char *generator;          /* program and version that wrote the file */
+    const char *name;         /* short name, used in tables */
+    const char *model;        /* for people: "Llama-2-7B FSDP, 4096 tokens/GPU"; default: name */
+    const char *provenance;   /* "generated", "captured", "imported"; then free text */
+    const char *generator;    /* program and version that wrote the file */
     uint32_t nranks;          /* world size */
     uint32_t ranks_per_node;  /* 0: unknown */
     double recorded_step_s;   /* < 0: none recorded */
     uint64_t tokens_per_step; /* per rank; 0: unknown */
-    char *samples;            /* path of the .safetensors, relative to the trace; NULL: none */
+    const char *samples;      /* path of the .safetensors, relative to the trace; NULL: none */
     uint32_t nstreams;
     char **streams; /* [nstreams] names; stream 0 is compute */
     uint32_t ngroups;
@@ -56,7 +56,7 @@ enum zipccl_event_kind {
     ZIPCCL_EVENT_COMPUTE,
     ZIPCCL_EVENT_COLLECTIVE,
     ZIPCCL_EVENT_LOOP_BEGIN, /* the events up to the matching LOOP_END run 'repeat' times */
-    ZIPCCL_EVENT_LOOP_END
+    ZIPCCL_EVENT_LOOP_END    /* loop events have no id, stream or dependencies */
 };
 
 /* A pair of a sendrecv, group-relative. */
@@ -66,10 +66,10 @@ struct zipccl_trace_pair {
 
 struct zipccl_event {
     enum zipccl_event_kind kind;
-    uint64_t id;     /* unique; deps name it */
-    uint32_t stream; /* in-order queue on each rank, index into header streams */
-    uint64_t repeat; /* >= 1; this many times back to back */
-    char *label;     /* may be NULL */
+    uint64_t id;       /* unique; deps name it */
+    uint32_t stream;   /* in-order queue on each rank, index into header streams */
+    uint64_t repeat;   /* >= 1; this many times back to back */
+    const char *label; /* may be NULL */
     uint32_t ndeps;
     uint64_t *deps;    /* ids of earlier events; a dep inside a loop means the same iteration */
     uint32_t nranks;   /* ranks that run it; 0: all (for a collective: all parts of the group) */
@@ -113,6 +113,11 @@ const char *zipccl_trace_samples_path(const struct zipccl_trace_reader *reader);
  */
 zipccl_status zipccl_trace_next(struct zipccl_trace_reader *reader,
                                 const struct zipccl_event **event, struct zipccl_error *error);
+
+/* Line of the file that was read last, for messages about an event; 1 after opening. */
+uint64_t zipccl_trace_line(const struct zipccl_trace_reader *reader);
+
+/* Close a reader; NULL is allowed. */
 void zipccl_trace_close(struct zipccl_trace_reader *reader);
 
 /* A whole trace in memory. */
@@ -123,6 +128,7 @@ struct zipccl_trace {
     struct zipccl_event *events; /* [nevents], loops not expanded */
 };
 
+/* Load all of a trace; errors as of zipccl_trace_open() and zipccl_trace_next(). */
 zipccl_status zipccl_trace_load(const char *path, struct zipccl_trace **out,
                                 struct zipccl_error *error);
 void zipccl_trace_destroy(struct zipccl_trace *trace);
@@ -131,7 +137,8 @@ struct zipccl_trace_writer;
 
 /*
  * Start writing 'path' (gzip if it ends in .gz).  The file appears under its name only at
- * zipccl_trace_writer_finish(); abandoning leaves nothing behind.
+ * zipccl_trace_writer_finish(); abandoning leaves nothing behind.  'header' is copied.  Header and
+ * events are checked as a reader would: ZIPCCL_ERR_INPUT names the line that would be wrong.
  */
 zipccl_status zipccl_trace_writer_open(const char *path, const struct zipccl_trace_header *header,
                                        struct zipccl_trace_writer **out,
