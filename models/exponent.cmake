@@ -8,9 +8,12 @@ endif()
 zipccl_library(zipccl_exponent
     exponent.c
     exponent_choice.c
+    exponent_fit.c
     exponent_size.c
+    stat.c
+    stat_print.c
 )
-target_link_libraries(zipccl_exponent PUBLIC zipccl_core PRIVATE PkgConfig::GSL m)
+target_link_libraries(zipccl_exponent PUBLIC zipccl_core PRIVATE PkgConfig::GSL zipccl::yajl m)
 
 # The table of settled capacities is checked in, so that core needs no GSL; a test makes it again.
 add_executable(make_capacity_table make_capacity_table.c)

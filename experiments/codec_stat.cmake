@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+# codec_stat.cmake - `zipccl codec stat`; only where GSL was found
+if(NOT TARGET zipccl_exponent OR NOT TARGET zipccl_traces)
+    return()
+endif()
+zipccl_library(zipccl_codec_stat codec_stat.c)
+target_link_libraries(zipccl_codec_stat PUBLIC zipccl_core PRIVATE zipccl_exponent zipccl_traces)
