@@ -35,6 +35,8 @@ static const int shifts[ZIPCCL_NUM_PROGRAMS] = {
 #define HOPELESS_BITS    12
 /* Bits that another base must gain on a sub-block's sample, against chance. */
 #define CHANCE_BITS 8
+/* Superblocks of so few sub-blocks are looked at closely at once. */
+#define FEW_SUBBLOCKS 4u
 /* Octaves that a search goes to either side. */
 #define REACH 6
 
@@ -123,6 +125,15 @@ static void code_lengths(uint8_t program, uint8_t bits[16])
     }
 }
 
+/* Estimated bits of the superblock with 'base' [nsub]. */
+static uint32_t cost_of_all(const struct choice *c, const uint8_t *base, const uint8_t bits[16])
+{
+    uint8_t bases[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
+    for (size_t i = 0; i < c->nsub; i++)
+        memset(&bases[i * c->nlooks], base[i], c->nlooks);
+    return c->row->cost(c->sample, c->nsub * c->nlooks, bases, bits);
+}
+
 /* Estimated bits of sub-block 'i' with 'base'. */
 static uint32_t cost_with(const struct choice *c, size_t i, uint8_t base, const uint8_t bits[16])
 {
@@ -180,7 +191,8 @@ void zipccl_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
                        .m = m,
                        .nsub = (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK,
                        .sample = scratch->sample};
-    int centre = locate(&c, 1);
+    /* One look at each of a few sub-blocks would be too few exponents. */
+    int centre = locate(&c, c.nsub <= FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
     bool up = ((centre + SHIFT_BOTH_ORDERS) & 255) < TURN;
     entry->program = up ? ZIPCCL_PROGRAM_21222_UP : ZIPCCL_PROGRAM_21222_DOWN;
     for (size_t i = 0; i < c.nsub; i++)
@@ -189,7 +201,7 @@ void zipccl_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
 
     uint8_t bits[16];
     code_lengths(entry->program, bits);
-    uint32_t cost = row->cost(c.sample, c.nsub, entry->base, bits);
+    uint32_t cost = cost_of_all(&c, entry->base, bits);
     if (cost >= HOPELESS_BITS * c.nsampled)
         entry->program = ZIPCCL_PROGRAM_RAW;
     else if (4 * cost > GAUSSIAN_BITS_X4 * c.nsampled)

@@ -127,6 +127,12 @@ Test(codec_corrupt, every_bit_of_a_directory_entry_matters)
         if (bit != 0)
             cr_assert_eq(status, ZIPCCL_ERR_CORRUPT, "bit %zu", bit);
     }
+    /* The second superblock has four sub-blocks; bases of others are no place to hide bytes. */
+    for (size_t at = ZIPCCL_MESSAGE_HEADER_BYTES + 32 + 16 + 4; at < 96; at++) {
+        v.wire.bytes[at] ^= 1;
+        cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT, "byte %zu", at);
+        v.wire.bytes[at] ^= 1;
+    }
     victim_destroy(&v);
 }
 
@@ -170,6 +176,65 @@ Test(codec_corrupt, forged_headers_are_refused)
         cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT);
         victim_destroy(&v);
     }
+}
+
+Test(codec_corrupt, a_count_that_the_receiver_expects_is_not_believed)
+{
+    /* The receiver asks for what the header says, but the body is that of 3000 elements. */
+    static const size_t others[] = {1,    2936, 2944,  2999,  3001, 3007,
+                                    4096, 5000, 16384, 16385, 60000};
+    struct victim v = victim_create(DATA_GAUSS, 3000);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        struct data_guarded out = data_guard(2 * others[i]);
+        forge(&v, 8, others[i]);
+        for (int isa = 0; isa < ZIPCCL_NUM_ISAS; isa++)
+            if (zipccl_isa_usable((enum zipccl_isa)isa))
+                cr_assert_eq(zipccl_decode((enum zipccl_isa)isa, ZIPCCL_BFLOAT16, v.wire.bytes,
+                                           v.nbytes, out.bytes, others[i], v.scratch),
+                             ZIPCCL_ERR_CORRUPT, "%zu elements", others[i]);
+        data_unguard(&out);
+    }
+    victim_destroy(&v);
+}
+
+Test(codec_corrupt, sizes_that_wrap_around_are_refused)
+{
+    struct victim v = victim_create(DATA_BITS, 3000);
+    struct zipccl_message message;
+    cr_assert_eq(zipccl_message_read(v.wire.bytes, v.nbytes, &message), ZIPCCL_OK);
+    cr_assert_eq(message.flags, ZIPCCL_MESSAGE_RAW);
+    forge(&v, 8, (1ull << 63) + 3000); /* twice that is 6000 again */
+    cr_assert_eq(zipccl_message_read(v.wire.bytes, v.nbytes, &message), ZIPCCL_ERR_CORRUPT);
+    victim_destroy(&v);
+}
+
+Test(codec_corrupt, bytes_that_belong_to_no_superblock_are_refused)
+{
+    struct victim v = victim_create(DATA_GAUSS, 3000);
+    struct data_guarded longer = data_guard(v.nbytes + 1);
+    memcpy(longer.bytes, v.good, v.nbytes);
+    longer.bytes[v.nbytes] = 0;
+    cr_assert_eq(decode_all(&v, longer.bytes, v.nbytes + 1), ZIPCCL_OK);
+    zipccl_put_u64(longer.bytes + 16, v.nbytes + 1 - ZIPCCL_MESSAGE_HEADER_BYTES);
+    zipccl_message_set_flags(longer.bytes, 0);
+    cr_assert_eq(decode_all(&v, longer.bytes, v.nbytes + 1), ZIPCCL_ERR_CORRUPT);
+    data_unguard(&longer);
+    victim_destroy(&v);
+}
+
+Test(codec_corrupt, a_superblock_that_should_be_raw_is_refused)
+{
+    /* The last superblock has 16 elements, for which planes take as much as raw exponents. */
+    struct victim v = victim_create(DATA_GAUSS, 16384 + 16);
+    uint8_t *entry = v.wire.bytes + ZIPCCL_MESSAGE_HEADER_BYTES + 32;
+    size_t tier1 = (128 + 16384 + 16 + 63) / 64 * 64 + 4096;
+    cr_assert_eq(entry[0], 0, "raw");
+    memset(v.wire.bytes + tier1, 0, 16); /* no escapes */
+    cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_OK, "raw exponents of 0");
+    entry[0] = 1;
+    entry[16] = 127;
+    cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT);
+    victim_destroy(&v);
 }
 
 Test(codec_corrupt, another_version_type_or_flag_is_refused)
