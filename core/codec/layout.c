@@ -15,23 +15,14 @@
  */
 const struct zipccl_tier_program zipccl_programs[ZIPCCL_NUM_PROGRAMS] = {
     [ZIPCCL_PROGRAM_RAW] = {.ntiers = 0},
-    [ZIPCCL_PROGRAM_2222] = {.ntiers = 4,
-                             .tier = {{2, {0, 1, 2}, 0, 2},
-                                      {2, {3, -1, 4}, -1, 5},
-                                      {2, {5, 6, 7}, -1, 8},
-                                      {2, {8, 9, -2}, -2, 11}}},
-    [ZIPCCL_PROGRAM_21222_UP] = {.ntiers = 5,
-                                 .tier = {{2, {0, 1, 2}, 0, 2},
-                                          {1, {3}, 0, 3},
-                                          {2, {4, -1, 5}, -1, 6},
-                                          {2, {6, 7, 8}, -1, 9},
-                                          {2, {9, 10, -2}, -2, 12}}},
-    [ZIPCCL_PROGRAM_21222_DOWN] = {.ntiers = 5,
-                                   .tier = {{2, {0, 1, 2}, 0, 2},
-                                            {1, {-1}, -1, 3},
-                                            {2, {3, 4, 5}, -1, 6},
-                                            {2, {6, 7, 8}, -1, 9},
-                                            {2, {9, 10, -2}, -2, 12}}},
+    [ZIPCCL_PROGRAM_2222] =
+        {.ntiers = 4, .tier = {{2, {0, 1, 2}}, {2, {3, -1, 4}}, {2, {5, 6, 7}}, {2, {8, 9, -2}}}},
+    [ZIPCCL_PROGRAM_21222_UP] =
+        {.ntiers = 5,
+         .tier = {{2, {0, 1, 2}}, {1, {3}}, {2, {4, -1, 5}}, {2, {6, 7, 8}}, {2, {9, 10, -2}}}},
+    [ZIPCCL_PROGRAM_21222_DOWN] =
+        {.ntiers = 5,
+         .tier = {{2, {0, 1, 2}}, {1, {-1}}, {2, {3, 4, 5}}, {2, {6, 7, 8}}, {2, {9, 10, -2}}}},
 };
 
 bool zipccl_layout_of(size_t n, struct zipccl_layout *layout)

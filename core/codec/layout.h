@@ -30,20 +30,17 @@
 /* Bytes of a superblock's directory entry. */
 #define ZIPCCL_ENTRY_BYTES 32u
 #define ZIPCCL_MAX_TIERS   5
+/* Every d that a tier lists lies in [ZIPCCL_LEAST_D, ZIPCCL_LEAST_D + 15). */
+#define ZIPCCL_LEAST_D (-3)
 /* Most bytes that one superblock puts into the variable region: the rest of its raw exponents. */
 #define ZIPCCL_MAX_VARIABLE (ZIPCCL_SUPERBLOCK - ZIPCCL_SUPERBLOCK / 4)
 /* Coded messages have fewer elements than this, so that offsets fit 32 bits. */
 #define ZIPCCL_MAX_CODED_N 0xffffffffu
 
-/*
- * One tier: 'width' bits a code; code k < 2^width - 1 stands for d[k], the last code escapes.
- * This tier and those before it cover 'lowest' to 'lowest' + 'span' without a gap.
- */
+/* One tier: 'width' bits a code; code k < 2^width - 1 stands for d[k], the last code escapes. */
 struct zipccl_tier {
     uint8_t width;
     int8_t d[3];
-    int8_t lowest;
-    uint8_t span;
 };
 
 struct zipccl_tier_program {

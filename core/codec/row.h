@@ -14,10 +14,11 @@
 /* Bytes past the end of a work buffer that kernels may read and write. */
 #define ZIPCCL_SLACK 64u
 
-/* Elements of a sub-block that the encoder looks at before it chooses. */
+/* Elements of a sub-block that one look takes, and how many looks there are at most. */
 #define ZIPCCL_SAMPLES 64u
+#define ZIPCCL_LOOKS   4u
 
-/* What a sample of one sub-block says. */
+/* What one look at a sub-block says. */
 struct zipccl_sample {
     uint64_t taken; /* bit i: e[i] was sampled */
     uint32_t nsampled;
@@ -31,26 +32,32 @@ struct zipccl_scratch {
     uint8_t a[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
     uint8_t b[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
     uint8_t variable[ZIPCCL_MAX_VARIABLE + ZIPCCL_SLACK];
-    struct zipccl_sample sample[ZIPCCL_SUBBLOCKS];
+    struct zipccl_sample sample[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
 };
 
-/* First element of run 'run' (0 or 1) of the sample of sub-block 'i', which has 'm' elements. */
-static inline size_t zipccl_sample_start(size_t i, size_t m, size_t run)
+/* First element of run 'run' (0 or 1) of a look at sub-block 'i', which has 'm' elements. */
+static inline size_t zipccl_sample_start(size_t i, size_t m, size_t look, size_t run)
 {
+    if (m < ZIPCCL_SUBBLOCK)
+        return run * (m / 2) + look * (m / 8);
     /* The stride 5 visits all 16 places: no column of a power-of-two row is sampled alone. */
-    return run * (m / 2) + (m == ZIPCCL_SUBBLOCK ? 32 * (5 * i % 16) : 0);
+    return run * (ZIPCCL_SUBBLOCK / 2) + (5 * i + 4 * look) % 16 * 32;
 }
 
 struct zipccl_row {
-    /* Sample sub-block 'i' of its superblock: 'm' elements at 'src', 1 <= m <= ZIPCCL_SUBBLOCK. */
-    void (*sample)(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *sample);
+    /*
+     * Sample sub-block 'i' of its superblock: 'm' elements at 'src', 1 <= m <= ZIPCCL_SUBBLOCK.
+     * Each 'look' < ZIPCCL_LOOKS takes other elements, as far as there are.
+     */
+    void (*sample)(const uint8_t *src, size_t i, size_t m, size_t look,
+                   struct zipccl_sample *sample);
 
     /*
-     * Estimate how often each tier of 'program' escapes: count the sampled d = base - e outside
-     * what tiers 1 to t cover, into escapes[t - 1].
+     * Sum bits[d - ZIPCCL_LEAST_D], d = base - e, over all exponents taken in sample [n], whose
+     * bases are bases [n]; bits[15] stands for any d outside.
      */
-    void (*escapes)(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
-                    const struct zipccl_tier_program *program, uint32_t *escapes);
+    uint32_t (*cost)(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
+                     const uint8_t bits[16]);
 
     /*
      * Split 'm' elements: [m] low bytes, [zipccl_tier1_bytes(m)] planes of tier 1 and the d of

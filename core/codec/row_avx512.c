@@ -94,13 +94,13 @@ static inline uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
     return out + n;
 }
 
-static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *s)
+static void sample(const uint8_t *src, size_t i, size_t m, size_t look, struct zipccl_sample *s)
 {
     __m256i runs[2];
     s->taken = 0;
     s->nsampled = 0;
     for (size_t run = 0; run < 2; run++) {
-        size_t start = zipccl_sample_start(i, m, run), len = m - start < 32 ? m - start : 32;
+        size_t start = zipccl_sample_start(i, m, look, run), len = m - start < 32 ? m - start : 32;
         __m512i x = _mm512_maskz_loadu_epi16((__mmask32)mask_of(len), src + 2 * start);
         x = _mm512_and_si512(_mm512_srli_epi16(x, 7), _mm512_set1_epi16(255));
         runs[run] = _mm512_cvtepi16_epi8(x);
@@ -125,21 +125,19 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
         _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
 }
 
-static void escapes(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
-                    const struct zipccl_tier_program *program, uint32_t *escapes)
+static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
+                     const uint8_t bits[16])
 {
-    for (int t = 0; t < program->ntiers; t++) {
-        const __m512i lowest = _mm512_set1_epi8(program->tier[t].lowest),
-                      span = _mm512_set1_epi8((char)program->tier[t].span);
-        uint32_t n = 0;
-        for (size_t i = 0; i < nsubblocks; i++) {
-            __m512i d =
-                _mm512_sub_epi8(_mm512_set1_epi8((char)bases[i]), _mm512_loadu_si512(sample[i].e));
-            __mmask64 outside = _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(d, lowest), span);
-            n += (uint32_t)__builtin_popcountll(outside & sample[i].taken);
-        }
-        escapes[t] = n;
+    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)bits)),
+                  last = _mm512_set1_epi8(15), zero = _mm512_setzero_si512();
+    __m512i sum = zero;
+    for (size_t i = 0; i < n; i++) {
+        __m512i base = _mm512_set1_epi8((char)(bases[i] - ZIPCCL_LEAST_D));
+        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(base, _mm512_loadu_si512(sample[i].e)), last);
+        __m512i each = _mm512_maskz_shuffle_epi8(sample[i].taken, table, at);
+        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(each, zero));
     }
+    return (uint32_t)_mm512_reduce_add_epi64(sum);
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
@@ -295,7 +293,7 @@ static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uin
 
 const struct zipccl_row zipccl_row_avx512 = {
     .sample = sample,
-    .escapes = escapes,
+    .cost = cost,
     .split = split,
     .sift = sift,
     .split_raw = split_raw,

@@ -86,14 +86,14 @@ static size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
     return n;
 }
 
-static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *s)
+static void sample(const uint8_t *src, size_t i, size_t m, size_t look, struct zipccl_sample *s)
 {
     uint32_t nvalid = 0, sum = 0;
     s->taken = 0;
     s->nsampled = 0;
     memset(s->e, 0, sizeof s->e);
     for (size_t run = 0; run < 2; run++) {
-        size_t start = zipccl_sample_start(i, m, run), len = min_size(32, m - start);
+        size_t start = zipccl_sample_start(i, m, look, run), len = min_size(32, m - start);
         s->taken |= low_mask(len) << 32 * run;
         s->nsampled += (uint32_t)len;
         for (size_t j = start; j < start + len; j++) {
@@ -115,33 +115,21 @@ static void sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample 
     s->sum = sum;
 }
 
-/* Bytes x[i] - lowest above 'span' among those taken. */
-static uint32_t count_outside(const uint8_t *x, uint64_t taken, uint8_t lowest, uint8_t span)
+static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
+                     const uint8_t bits[16])
 {
-    uint32_t n = 0;
-    if (taken == ~0ull) {
-        for (size_t i = 0; i < ZIPCCL_SAMPLES; i++)
-            n += (uint8_t)(x[i] - lowest) > span;
-    } else {
-        for (; taken; taken &= taken - 1)
-            n += (uint8_t)(x[first_bit(taken)] - lowest) > span;
-    }
-    return n;
-}
-
-static void escapes(const struct zipccl_sample *sample, size_t nsubblocks, const uint8_t *bases,
-                    const struct zipccl_tier_program *program, uint32_t *escapes)
-{
-    for (int t = 0; t < program->ntiers; t++)
-        escapes[t] = 0;
-    for (size_t i = 0; i < nsubblocks; i++) {
-        uint8_t d[ZIPCCL_SAMPLES];
+    uint8_t of_d[256];
+    memset(of_d, bits[15], sizeof of_d);
+    for (int k = 0; k < 15; k++)
+        of_d[(uint8_t)(k + ZIPCCL_LEAST_D)] = bits[k];
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < ZIPCCL_SAMPLES; j++)
-            d[j] = (uint8_t)(bases[i] - sample[i].e[j]);
-        for (int t = 0; t < program->ntiers; t++)
-            escapes[t] += count_outside(d, sample[i].taken, (uint8_t)program->tier[t].lowest,
-                                        program->tier[t].span);
+            sum += of_d[(uint8_t)(bases[i] - sample[i].e[j])];
+        /* Exponents that were not taken are 0. */
+        sum -= (ZIPCCL_SAMPLES - sample[i].nsampled) * of_d[bases[i]];
     }
+    return sum;
 }
 
 static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
@@ -278,7 +266,7 @@ static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uin
 
 const struct zipccl_row zipccl_row_scalar = {
     .sample = sample,
-    .escapes = escapes,
+    .cost = cost,
     .split = split,
     .sift = sift,
     .split_raw = split_raw,

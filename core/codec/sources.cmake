@@ -16,6 +16,6 @@ set_source_files_properties(codec/row_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     target_sources(zipccl_core PRIVATE codec/row_avx512.c)
     set_source_files_properties(codec/row_avx512.c PROPERTIES COMPILE_OPTIONS
-        "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vbmi;-mavx512vbmi2;-mgfni;-mbmi;-mbmi2;-mpopcnt")
+        "-O3;-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vbmi;-mavx512vbmi2;-mgfni;-mbmi;-mbmi2;-mpopcnt")
     target_compile_definitions(zipccl_core PRIVATE ZIPCCL_HAVE_AVX512)
 endif()

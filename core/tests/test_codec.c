@@ -163,7 +163,7 @@ Test(codec, stores_other_types_raw)
         cr_assert_eq(nbytes, ZIPCCL_MESSAGE_HEADER_BYTES + raw);
         cr_assert_eq(zipccl_message_read(wire, nbytes, &message), ZIPCCL_OK);
         cr_assert_eq(message.flags, ZIPCCL_MESSAGE_RAW);
-        cr_assert_eq(message.dtype, dtype);
+        cr_assert_eq((int)message.dtype, dtype);
         cr_assert_eq(message.n, 33);
         cr_assert_eq(zipccl_decode(zipccl_isa_best(), (enum zipccl_dtype)dtype, wire, nbytes, out,
                                    33, scratch),

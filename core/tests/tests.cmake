@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests.cmake - tests of core
 zipccl_criterion_test(test_dtype SOURCES tests/test_dtype.c LIBS zipccl_core)
-foreach(test test_codec test_codec_rows test_codec_ratio)
+set(ZIPCCL_CODEC_TESTS test_codec test_codec_rows test_codec_ratio test_codec_capacity
+    test_codec_corrupt test_codec_vectors)
+foreach(test ${ZIPCCL_CODEC_TESTS})
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/codec_data.c LIBS zipccl_core)
 endforeach()
 
-# A program to look at, not a test.
-add_executable(codec_speed tests/codec_speed.c tests/codec_data.c)
-target_link_libraries(codec_speed PRIVATE zipccl_core m)
+# Programs to run by hand: figures to look at, and the test vectors' author.
+foreach(program codec_speed make_vectors)
+    add_executable(${program} tests/${program}.c tests/codec_data.c)
+    target_link_libraries(${program} PRIVATE zipccl_core m)
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endforeach()
+
+include(fuzz/fuzz.cmake)
