@@ -10,6 +10,7 @@ zipccl_library(zipccl_exponent
     exponent_choice.c
     exponent_fit.c
     exponent_size.c
+    exponent_tail.c
     stat.c
     stat_print.c
 )

@@ -19,24 +19,33 @@
 
 /* Exponents further from a sample's mean than this are pulled in (core/codec/row.h). */
 #define PULL 6
-/* Lattice of a sub-block's sum: 64 values of 0 to 2 * PULL. */
-#define LATTICE (2 * PULL * ZIPCCL_SAMPLES + 1)
+/* Most exponents that are sampled of a sub-block, and the lattice of their sum. */
+#define MOST_SAMPLED (ZIPCCL_SAMPLES * ZIPCCL_LOOKS)
+#define LATTICE      (2 * PULL * MOST_SAMPLED + 1)
 /* The common location is looked at this far to either side, in standard deviations ... */
 #define REACH 8
 /* ... at points this far apart, or 1/256 octave, whichever is more. */
 #define STEP 0.125
+/* Sub-blocks closer to the common location than this, in 1/256 octave, never have their own. */
+#define LEAST_OWN 64
 /* Deviations of single sub-blocks rarer than this are left out. */
 #define RARE 1e-11
-/* A search starts above this estimate and must gain this much, in bits (core/codec/choose.c). */
-#define SEARCH_FROM   2.75
-#define SEARCH_MARGIN (1.0 / 32)
+/*
+ * A search starts above this estimate in bits, and moves the base of a sub-block where that gains
+ * so many bits on its sample (core/codec/choose.c).
+ */
+#define SEARCH_FROM 2.75
+#define CHANCE_BITS 8.0
+/* Octaves that a search may go astray. */
+#define ASTRAY 2
 
-/* What the made-up samples say. */
+/* What the made-up samples say, and how many were asked for. */
 struct probe {
-    double inside[2 * ZIPCCL_NUM_EXPONENTS + 1]; /* cumulative probabilities, twice around */
-    double valid;                                /* share of sampled values that count */
-    double location;                             /* of all sub-blocks but the first */
-    double first;                                /* of the first */
+    double p[ZIPCCL_NUM_EXPONENTS];
+    double valid;                          /* share of sampled values that count */
+    double location;                       /* of all sub-blocks but the first */
+    double first;                          /* of the first */
+    size_t nsampled, nvalid, nvalid_first; /* in the last round of looks */
 };
 
 /* Memory that zipccl_choose() needs; each sub-block of 'src' starts with a pointer to the probe. */
@@ -46,13 +55,14 @@ struct bench {
     struct probe probe;
 };
 
-static void probe_sample(const uint8_t *src, size_t i, size_t m, struct zipccl_sample *sample)
+static void probe_sample(const uint8_t *src, size_t i, size_t m, size_t look,
+                         struct zipccl_sample *sample)
 {
-    const struct probe *probe;
+    struct probe *probe;
     memcpy(&probe, src, sizeof probe);
     memset(sample, 0, sizeof *sample);
     for (size_t run = 0; run < 2; run++) {
-        size_t left = m - zipccl_sample_start(i, m, run);
+        size_t start = zipccl_sample_start(i, m, look, run), left = m > start ? m - start : 0;
         sample->nsampled += (uint32_t)(left < 32 ? left : 32);
     }
     sample->nvalid = (uint32_t)lround(sample->nsampled * probe->valid);
@@ -61,42 +71,46 @@ static void probe_sample(const uint8_t *src, size_t i, size_t m, struct zipccl_s
     double turn = ((double)(5 * i % 16) + 0.5) / 16;
     sample->sum = (uint32_t)fmax(0, floor(location / 256 * sample->nvalid + turn));
     memcpy(sample->e, &probe, sizeof probe);
+
+    if (i == 0 && look == 0)
+        probe->nsampled = probe->nvalid = probe->nvalid_first = 0;
+    probe->nsampled += sample->nsampled;
+    probe->nvalid += sample->nvalid;
+    probe->nvalid_first += i == 0 ? sample->nvalid : 0;
 }
 
-static void probe_escapes(const struct zipccl_sample *sample, size_t nsubblocks,
-                          const uint8_t *bases, const struct zipccl_tier_program *program,
-                          uint32_t *escapes)
+static uint32_t probe_cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
+                           const uint8_t bits[16])
 {
     const struct probe *probe;
     memcpy(&probe, sample->e, sizeof probe);
-    for (int t = 0; t < program->ntiers; t++) {
-        double sum = 0;
-        for (size_t i = 0; i < nsubblocks; i++) {
-            /* d from 'lowest' on means exponents from base - lowest down, modulo 256. */
-            int high = bases[i] - program->tier[t].lowest + ZIPCCL_NUM_EXPONENTS;
-            int low = high - program->tier[t].span;
-            while (high >= 2 * ZIPCCL_NUM_EXPONENTS) {
-                high -= ZIPCCL_NUM_EXPONENTS;
-                low -= ZIPCCL_NUM_EXPONENTS;
+    double sum = 0, mean = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || bases[i] != bases[i - 1]) {
+            double listed = 0;
+            mean = 0;
+            for (int k = 0; k < 15; k++) {
+                double p = probe->p[(uint8_t)(bases[i] - (k + ZIPCCL_LEAST_D))];
+                mean += p * bits[k];
+                listed += p;
             }
-            double covered = probe->inside[high + 1] - probe->inside[low];
-            sum += sample[i].nsampled * fmax(0, 1 - covered);
+            mean += fmax(0, 1 - listed) * bits[15];
         }
-        escapes[t] = (uint32_t)lround(sum);
+        sum += sample[i].nsampled * mean;
     }
+    return (uint32_t)lround(sum);
 }
 
-static const struct zipccl_row probe_row = {.sample = probe_sample, .escapes = probe_escapes};
+static const struct zipccl_row probe_row = {.sample = probe_sample, .cost = probe_cost};
 
 static struct bench *bench_create(const double *p)
 {
     struct bench *bench = calloc(1, sizeof *bench);
     if (!bench)
         return NULL;
-    for (int e = 0; e < 2 * ZIPCCL_NUM_EXPONENTS; e++)
-        bench->probe.inside[e + 1] = bench->probe.inside[e] + p[e % ZIPCCL_NUM_EXPONENTS];
+    memcpy(bench->probe.p, p, sizeof bench->probe.p);
     bench->probe.valid = fmax(0, 1 - p[0] - p[ZIPCCL_NUM_EXPONENTS - 1]);
-    const struct probe *probe = &bench->probe;
+    struct probe *probe = &bench->probe;
     for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++)
         memcpy(bench->src + 2 * i * ZIPCCL_SUBBLOCK, &probe, sizeof probe);
     return bench;
@@ -146,7 +160,7 @@ static void convolve(const struct pulled *pulled, size_t count, double *sums)
     memset(sums, 0, LATTICE * sizeof *sums);
     sums[0] = 1;
     for (size_t k = 0; k < count; k++) {
-        for (size_t s = LATTICE; s-- > 0;) {
+        for (size_t s = 2 * PULL * (k + 1) + 1; s-- > 0;) {
             double sum = 0;
             for (size_t i = 0; i <= 2 * PULL && i <= s; i++)
                 sum += sums[s - i] * pulled->p[i];
@@ -194,7 +208,7 @@ static void deviate(struct bench *bench, size_t m, double location, const struct
         /* Part of a deviation is one of the common mean itself. */
         double away = 256 * ((double)s / (double)nvalid + pulled->lowest - pulled->mean) *
                       sqrt(1 - 1 / (double)nsub);
-        if (sums[s] < RARE || fabs(away) < 128)
+        if (sums[s] < RARE || fabs(away) < LEAST_OWN)
             continue;
         struct zipccl_entry entry;
         ask(bench, m, location + away, location - away / others, &entry);
@@ -204,56 +218,66 @@ static void deviate(struct bench *bench, size_t m, double location, const struct
     choice->base[0].weight += weight * rest;
 }
 
-/*
- * Probability that a sample makes choice 2 look better than choice 1 by the margin; with the same
- * choice twice, that it starts a search at all.
- */
-static double unlucky(const double *p, size_t nsampled, enum zipccl_program_id program1,
-                      uint8_t base1, enum zipccl_program_id program2, uint8_t base2)
+/* Probability that the mean of 'bits' over 'n' sampled exponents exceeds 'limit'. */
+static double exceeds(const double *p, const double *bits, double n, double limit)
 {
-    bool same = program1 == program2 && base1 == base2;
     double mean = 0, square = 0;
     for (int e = 0; e < ZIPCCL_NUM_EXPONENTS; e++) {
-        if (p[e] <= 0)
-            continue;
-        double bits = zipccl_program_bits(program1, base1, (uint8_t)e);
-        if (!same)
-            bits = zipccl_program_bits(program2, base2, (uint8_t)e) - bits;
-        mean += p[e] * bits;
-        square += p[e] * bits * bits;
+        mean += p[e] * bits[e];
+        square += p[e] * bits[e] * bits[e];
     }
-    double sd = sqrt(fmax(0, square - mean * mean) / (double)nsampled);
-    double away = same ? SEARCH_FROM - mean : mean + SEARCH_MARGIN;
-    return sd > 0 ? gsl_cdf_gaussian_Q(away, sd) : away < 0;
+    double sd = sqrt(fmax(0, square - mean * mean) / n);
+    return sd > 0 ? gsl_cdf_gaussian_Q(limit - mean, sd) : mean > limit;
 }
 
 /*
- * Add what searches find by chance: a choice that is truly worse by 'delta' bits looks better by
- * the margin if the mean difference over the sample deviates by delta + margin.
+ * Split 'choice' into what stands and what a search comes to.  An unlucky sample starts a search
+ * although none is called for; then one of a sub-block may make a worse base look better.
  */
-static void mislead(const double *p, size_t nsampled, struct zipccl_choices *out)
+static void mislead(const double *p, size_t nsampled, size_t nsub, struct zipccl_choice *choice,
+                    struct zipccl_choice *searched)
 {
-    size_t nexpected = out->nchoices;
-    for (size_t i = 0; i < nexpected; i++) {
-        enum zipccl_program_id program = out->choice[i].program;
-        uint8_t base = out->choice[i].base[0].base;
-        double search = unlucky(p, nsampled, program, base, program, base);
-        for (int k = 0; k < 5 * (ZIPCCL_NUM_PROGRAMS - 1); k++) {
-            enum zipccl_program_id other = (enum zipccl_program_id)(1 + k / 5);
-            int moved = base + k % 5 - 2;
-            if (zipccl_programs[program].ntiers == 0 || moved < 0 || moved > 255 ||
-                (other == program && moved == base))
-                continue;
-            double weight = out->choice[i].weight * fmin(search, unlucky(p, nsampled, program, base,
-                                                                         other, (uint8_t)moved));
-            if (weight < RARE)
-                continue;
-            struct zipccl_choice *choice = choice_of(out, (uint8_t)other, (uint8_t)moved);
-            if (!choice)
-                continue;
-            choice->weight += weight;
-            choice->base[0].weight += weight;
+    uint8_t base = choice->base[0].base;
+    double bits[ZIPCCL_NUM_EXPONENTS], gain[ZIPCCL_NUM_EXPONENTS];
+    for (int e = 0; e < ZIPCCL_NUM_EXPONENTS; e++)
+        bits[e] = zipccl_program_bits(choice->program, base, (uint8_t)e);
+    double search = exceeds(p, bits, (double)nsampled, SEARCH_FROM), moved = 0;
+    double n = fmin(MOST_SAMPLED, (double)nsampled);
+    *searched = *choice;
+    searched->weight = choice->weight * search;
+    choice->weight -= searched->weight;
+    for (int octave = -ASTRAY; octave <= ASTRAY; octave++) {
+        if (octave == 0 || base + octave < 0 || base + octave > 255)
+            continue;
+        uint8_t other = (uint8_t)(base + octave);
+        for (int e = 0; e < ZIPCCL_NUM_EXPONENTS; e++)
+            gain[e] = bits[e] - zipccl_program_bits(choice->program, other, (uint8_t)e);
+        double weight = exceeds(p, gain, n, CHANCE_BITS / n);
+        /* With few sub-blocks the same sample does both. */
+        if (nsub <= ZIPCCL_LOOKS && search > 0)
+            weight = fmin(1, weight / search);
+        weight = fmin(weight, 1 - moved) / (1 - moved);
+        if (weight > 0) {
+            for (size_t v = 0; v < searched->nbases; v++)
+                searched->base[v].weight *= 1 - weight;
+            base_add(searched, other, weight);
+            moved += weight * (1 - moved);
         }
+        if (moved >= 1)
+            break;
+    }
+}
+
+static void mislead_all(const double *p, size_t nsampled, struct zipccl_choices *out)
+{
+    size_t nsub = (out->m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK, nexpected = out->nchoices;
+    for (size_t i = 0; i < nexpected && out->nchoices < ZIPCCL_MAX_CHOICES; i++) {
+        struct zipccl_choice searched;
+        if (zipccl_programs[out->choice[i].program].ntiers == 0)
+            continue;
+        mislead(p, nsampled, nsub, &out->choice[i], &searched);
+        if (searched.weight > RARE)
+            out->choice[out->nchoices++] = searched;
     }
 }
 
@@ -264,8 +288,11 @@ static void normalise(struct zipccl_choices *out)
         sum += out->choice[i].weight;
     for (size_t i = 0; i < out->nchoices; i++) {
         struct zipccl_choice *choice = &out->choice[i];
+        double bases = 0;
         for (size_t v = 0; v < choice->nbases; v++)
-            choice->base[v].weight /= choice->weight;
+            bases += choice->base[v].weight;
+        for (size_t v = 0; v < choice->nbases; v++)
+            choice->base[v].weight /= bases;
         choice->weight /= sum;
     }
 }
@@ -285,12 +312,8 @@ zipccl_status zipccl_choices_expect(const double *p, size_t m, struct zipccl_cho
     pull(p, &pulled);
     struct zipccl_entry entry;
     ask(bench, m, 256 * pulled.mean, 256 * pulled.mean, &entry);
-    size_t nsub = (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK, nvalid = 0, nsampled = 0;
-    for (size_t i = 0; i < nsub; i++) {
-        nvalid += bench->scratch.sample[i].nvalid;
-        nsampled += bench->scratch.sample[i].nsampled;
-    }
-    size_t first = bench->scratch.sample[0].nvalid;
+    size_t nsub = (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK, nvalid = bench->probe.nvalid;
+    size_t first = bench->probe.nvalid_first, nsampled = bench->probe.nsampled;
     convolve(&pulled, first, sums);
 
     *out = (struct zipccl_choices){.m = m};
@@ -312,8 +335,8 @@ zipccl_status zipccl_choices_expect(const double *p, size_t m, struct zipccl_cho
         else
             choice->base[0].weight += weight;
     }
-    mislead(p, nsampled, out);
     normalise(out);
+    mislead_all(p, nsampled, out);
     free(bench);
     free(sums);
     return ZIPCCL_OK;

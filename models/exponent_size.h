@@ -30,6 +30,18 @@ zipccl_status zipccl_program_cost(const double *p, enum zipccl_program_id progra
 /* Bits that 'program' writes for exponent 'e' at 'base'. */
 unsigned zipccl_program_bits(enum zipccl_program_id program, uint8_t base, uint8_t e);
 
+/* What elements can cost beside tier 1, and how many of them do. */
+struct zipccl_code_classes {
+    size_t n;
+    double share[ZIPCCL_MAX_TIERS + 1];
+    double bytes[ZIPCCL_MAX_TIERS + 1]; /* in the variable region of a message */
+};
+void zipccl_code_classes_of(const double *p, enum zipccl_program_id program, uint8_t base,
+                            struct zipccl_code_classes *out);
+
+/* Mean bytes that a superblock's planes lose by ending on whole bytes. */
+double zipccl_program_padding(enum zipccl_program_id program);
+
 /* Distinct bases that the sub-blocks of one superblock are expected to get. */
 #define ZIPCCL_MAX_BASES 8
 /* Distinct programs and common bases that superblocks are expected to get. */
@@ -90,13 +102,13 @@ zipccl_status zipccl_size_from_choices(const double *p, size_t n, const struct z
                                        const struct zipccl_choices *last,
                                        struct zipccl_size_model *out);
 
-/*
- * Probability that a message is larger than 'nbytes', by the saddlepoint approximation of
- * Lugannani and Rice (1980) with the exact cumulants of the model.
- */
+/* Probability that a message is larger than 'nbytes', down to about 1e-13; NaN without memory. */
 double zipccl_size_tail(const struct zipccl_size_model *model, double nbytes);
 
-/* Bytes that a message exceeds with probability 'tail', 0 < tail < 0.5. */
+/*
+ * Bytes that a message exceeds with probability 'tail', 1e-13 < tail < 1, to 0.01 byte; NaN for
+ * another 'tail' or without memory.
+ */
 double zipccl_size_quantile(const struct zipccl_size_model *model, double tail);
 
 #endif

@@ -38,34 +38,39 @@ struct rates {
     struct rate rate[MOST_RATES];
 };
 
-/* Two points an octave: 1, 2, 3, 4, 6, 8, 12, ... */
-static uint32_t next_point(uint32_t at)
+/* Two points an octave while rates fall fast: 1, 2, 3, 4, 6, ...; from 'coarse' on, one in two. */
+static uint32_t next_point(uint32_t at, uint32_t coarse)
 {
+    if (at >= coarse)
+        return 4 * at;
     bool power = (at & (at - 1)) == 0;
     return at == 1 ? 2 : power ? at + at / 2 : at / 3 * 4;
 }
 
-static void grid(struct rates *rates, uint32_t first, uint32_t last)
+static void grid(struct rates *rates, uint32_t first, uint32_t last, uint32_t coarse)
 {
     rates->count = 0;
-    for (uint32_t at = first; at <= last && rates->count < MOST_RATES; at = next_point(at))
+    for (uint32_t at = first; at <= last && rates->count < MOST_RATES; at = next_point(at, coarse))
         rates->rate[rates->count++] = (struct rate){at, 0};
 }
 
 /* Raise the rate of entry 'i' to what this message needs. */
-static void raise_rate(struct rates *rates, size_t i, const struct zipccl_size_model *model,
-                       double unit)
+static zipccl_status raise_rate(struct rates *rates, size_t i,
+                                const struct zipccl_size_model *model, double unit)
 {
     double variable = zipccl_size_quantile(model, TAIL) - (double)model->fixed;
+    if (!(variable > 0))
+        return ZIPCCL_ERR_INTERNAL;
     double rate = ceil(variable * unit / rates->rate[i].at);
     if (rate > rates->rate[i].rate)
         rates->rate[i].rate = (uint32_t)rate;
+    return ZIPCCL_OK;
 }
 
 static zipccl_status compute(struct rates *full, struct rates *last)
 {
-    grid(full, 1, MOST_FULL);
-    grid(last, LEAST_LAST, ZIPCCL_SUPERBLOCK - 1);
+    grid(full, 1, MOST_FULL, 64);
+    grid(last, LEAST_LAST, ZIPCCL_SUPERBLOCK - 1, ZIPCCL_SUPERBLOCK);
     for (int phase = 0; phase < PHASES; phase++) {
         double p[ZIPCCL_NUM_EXPONENTS];
         struct zipccl_exponent_model gaussian =
@@ -78,11 +83,11 @@ static zipccl_status compute(struct rates *full, struct rates *last)
             size_t n = (size_t)full->rate[i].at * ZIPCCL_SUPERBLOCK;
             n = n > ZIPCCL_MAX_CODED_N ? n - ZIPCCL_SUPERBLOCK : n;
             ZIPCCL_TRY(zipccl_size_from_choices(p, n, &choices, NULL, &model));
-            raise_rate(full, i, &model, FULL);
+            ZIPCCL_TRY(raise_rate(full, i, &model, FULL));
         }
         for (size_t i = 0; i < last->count; i++) {
             ZIPCCL_TRY(zipccl_size_expect(p, last->rate[i].at, &model));
-            raise_rate(last, i, &model, LAST);
+            ZIPCCL_TRY(raise_rate(last, i, &model, LAST));
         }
     }
     return ZIPCCL_OK;
