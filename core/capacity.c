@@ -27,8 +27,9 @@ static uint64_t amount(const struct rate *table, size_t count, uint64_t x, uint6
         i++;
     uint64_t rate = table[i].rate;
     if (i + 1 < count && x > table[i].at) {
-        uint64_t fall = rate - table[i + 1].rate, width = table[i + 1].at - table[i].at;
-        rate -= fall * (x - table[i].at) / width;
+        int64_t fall = (int64_t)rate - (int64_t)table[i + 1].rate;
+        int64_t width = table[i + 1].at - table[i].at;
+        rate = (uint64_t)((int64_t)rate - fall * (int64_t)(x - table[i].at) / width);
     }
     return (x * rate + unit - 1) / unit;
 }

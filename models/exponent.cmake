@@ -20,3 +20,9 @@ target_link_libraries(zipccl_exponent PUBLIC zipccl_core PRIVATE PkgConfig::GSL 
 add_executable(make_capacity_table make_capacity_table.c)
 target_link_libraries(make_capacity_table PRIVATE zipccl_exponent m)
 add_test(NAME capacity_table COMMAND make_capacity_table --check)
+set_tests_properties(capacity_table PROPERTIES TIMEOUT 900)
+
+foreach(test test_exponent test_exponent_size test_capacity test_exponent_fit)
+    zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/gauss.c
+        LIBS zipccl_exponent PkgConfig::GSL TIMEOUT 600)
+endforeach()
