@@ -181,8 +181,7 @@ Test(codec_corrupt, forged_headers_are_refused)
 Test(codec_corrupt, a_count_that_the_receiver_expects_is_not_believed)
 {
     /* The receiver asks for what the header says, but the body is that of 3000 elements. */
-    static const size_t others[] = {1,    2936, 2944,  2999,  3001, 3007,
-                                    4096, 5000, 16384, 16385, 60000};
+    static const size_t others[] = {1, 2936, 2944, 3009, 4096, 5000, 16384, 16385, 60000};
     struct victim v = victim_create(DATA_GAUSS, 3000);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct data_guarded out = data_guard(2 * others[i]);
@@ -237,13 +236,29 @@ Test(codec_corrupt, a_superblock_that_should_be_raw_is_refused)
     victim_destroy(&v);
 }
 
+Test(codec_corrupt, a_coded_message_longer_than_raw_is_refused)
+{
+    /* 20 elements whose codes are all 0, put together by hand, behind a header made by the codec. */
+    struct victim v = victim_create(DATA_GAUSS, 20);
+    struct data_guarded wire = data_guard(144);
+    memset(wire.bytes, 0, 144);
+    memcpy(wire.bytes, v.good, ZIPCCL_MESSAGE_HEADER_BYTES);
+    wire.bytes[6] = 0;
+    zipccl_put_u64(wire.bytes + 16, 144 - ZIPCCL_MESSAGE_HEADER_BYTES);
+    zipccl_message_set_flags(wire.bytes, 0);
+    wire.bytes[32] = 1;
+    cr_assert_eq(decode_all(&v, wire.bytes, 144), ZIPCCL_ERR_CORRUPT);
+    data_unguard(&wire);
+    victim_destroy(&v);
+}
+
 Test(codec_corrupt, another_version_type_or_flag_is_refused)
 {
     /* Header bytes 4 to 7: version, dtype, flags, zero. */
     static const struct {
         size_t at;
         uint8_t value;
-    } wrong[] = {{4, 0},    {4, 2},    {5, 6}, {5, 12}, {5, 255}, {6, 0x03},
+    } wrong[] = {{4, 0},    {4, 2},    {5, 6}, {5, 12}, {5, 255}, {6, 0x02}, {6, 0x03},
                  {6, 0x08}, {6, 0x80}, {7, 1}, {24, 1}, {27, 1},  {0, 0}};
     struct victim v = victim_create(DATA_GAUSS, 3000);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

@@ -103,6 +103,17 @@ Test(codec_rows, write_the_same_bytes_at_every_size)
     bench_destroy(&b);
 }
 
+Test(codec_rows, write_the_same_bytes_around_a_short_raw_superblock)
+{
+    struct bench b = bench_create();
+    struct data_random random = {14};
+    data_gauss(&random, b.src, 16384, 1.0);
+    data_bits(&random, b.src + 16384, 200);
+    for (size_t m = 1; m <= 200; m++)
+        cr_assert_lt(compare(&b, 16384 + m), 2 * (16384 + m));
+    bench_destroy(&b);
+}
+
 Test(codec_rows, write_the_same_bytes_at_any_scale)
 {
     struct bench b = bench_create();
