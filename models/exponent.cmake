@@ -27,3 +27,5 @@ foreach(test test_exponent test_exponent_size test_capacity test_exponent_fit)
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/gauss.c
         LIBS zipccl_exponent PkgConfig::GSL TIMEOUT 600)
 endforeach()
+zipccl_criterion_test(test_stat SOURCES tests/test_stat.c tests/gauss.c
+    LIBS zipccl_exponent zipccl::yajl PkgConfig::GSL)

@@ -55,6 +55,7 @@ static zipccl_status measure(const void *data, struct zipccl_tensor_stat *stat)
     zipccl_exponent_count(data, stat->n, &counts);
     zipccl_exponent_shares(&counts, p);
     stat->entropy = zipccl_exponent_entropy(p);
+    stat->zero = counts.n ? (double)counts.zeros / (double)counts.n : 0;
     stat->predicted_bytes = stat->shares_bytes = (double)zipccl_bound(ZIPCCL_BFLOAT16, stat->n);
     if (stat->n == 0 || stat->n > ZIPCCL_MAX_CODED_N)
         return ZIPCCL_OK;

@@ -25,6 +25,7 @@ struct zipccl_tensor_stat {
     double predicted_bytes; /* one message, by the fitted law */
     double shares_bytes;    /* the same by the tensor's own exponent shares: errors of the law */
     double entropy;         /* bits of an exponent, from the tensor's own shares */
+    double zero;            /* share of exact zeros */
     bool fitted;            /* false without a normal value: no scale, no law */
     double sigma;           /* from the log-moment, over values that are not zero */
     struct zipccl_exponent_fit fit;

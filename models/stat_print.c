@@ -40,10 +40,9 @@ static void print_row(const struct zipccl_tensor_stat *stat, int width, FILE *ou
         snprintf(distance, sizeof distance, "%.4f", stat->fit.distance);
         snprintf(lost, sizeof lost, "%.4f", stat->fit.lost_bits);
     }
-    double zero = stat->fitted ? stat->fit.model.zero : NAN;
-    fprintf(out, " %10s %6.3f %-18s %7s %7s %7.4f %7.4f %10.4f %9.4f\n", sigma, zero, law, distance,
-            lost, stat->entropy, zipccl_exponent_bound(stat->entropy), zipccl_stat_predicted(stat),
-            zipccl_stat_measured(stat));
+    fprintf(out, " %10s %6.3f %-18s %7s %7s %7.4f %7.4f %10.4f %9.4f\n", sigma, stat->zero, law,
+            distance, lost, stat->entropy, zipccl_exponent_bound(stat->entropy),
+            zipccl_stat_predicted(stat), zipccl_stat_measured(stat));
 }
 
 zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
@@ -103,7 +102,6 @@ static void gen_fit(yajl_gen gen, const struct zipccl_tensor_stat *stat)
     yajl_gen_map_open(gen);
     gen_text(gen, "family");
     gen_text(gen, zipccl_family_name(m->family));
-    gen_number(gen, "zero_share", m->zero);
     gen_number(gen, "scale", m->sigma);
     if (m->family == ZIPCCL_FAMILY_MIXTURE) {
         gen_number(gen, "scale2", m->sigma2);
@@ -137,6 +135,7 @@ static void gen_stat(yajl_gen gen, const struct zipccl_tensor_stat *stat, bool t
     if (stat->fitted)
         gen_fit(gen, stat);
     if (stat->covered && !total) {
+        gen_number(gen, "zero_share", stat->zero);
         gen_number(gen, "exponent_entropy_bits", stat->entropy);
         gen_number(gen, "ratio_bound", zipccl_exponent_bound(stat->entropy));
         gen_number(gen, "ratio_of_own_shares",
