@@ -3,7 +3,7 @@
  *
  * Gaussian, a mixture of two Gaussians, Student's t, each with a share of exact zeros, rounded to
  * bf16 to nearest even.  It knows no data and no codec: see exponent_fit.h and exponent_size.h.
- * Source: original; docs in models/exponent.md.
+ * Source: original; derivation in models/exponent.md.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
