@@ -3,7 +3,7 @@
  *
  * Maximum likelihood over exponent counts, started from the log-moment; the family with the least
  * AIC wins.  Only exponents are looked at: a fit says what the codec can gain, not how values are
- * distributed within an octave.
+ * distributed within an octave.  GSL's error handler is left as the program has set it.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -27,7 +27,7 @@ void zipccl_exponent_count(const void *src, size_t n, struct zipccl_exponent_cou
 /* Shares p [ZIPCCL_NUM_EXPONENTS] of what was counted; all 0 if n is 0. */
 void zipccl_exponent_shares(const struct zipccl_exponent_counts *counts, double *p);
 
-/* Mean exponent field of the values that are neither zero, subnormal, infinite nor NaN; 0 if none. */
+/* Mean exponent field of what is neither zero, subnormal, infinite nor NaN; 0 if there is none. */
 double zipccl_exponent_mean(const struct zipccl_exponent_counts *counts);
 
 struct zipccl_exponent_fit {

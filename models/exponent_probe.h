@@ -3,7 +3,8 @@
  *
  * zipccl_choose() sees its data only through a row.  The row here makes up what a sample would
  * say: a location that deviates by a given amount, and costs as the probabilities have them.  So
- * thresholds, shifts and searches are the codec's own.  Used by exponent_choice.c alone.
+ * thresholds, shifts and searches are the codec's own, but for where a search starts, which has
+ * to be known to give its probability.  Used by exponent_choice.c alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -42,7 +43,10 @@ struct zipccl_answer {
 
 struct zipccl_probe;
 
-/* A probe for superblocks of 'm' elements with exponents p [ZIPCCL_NUM_EXPONENTS]; NULL without memory. */
+/*
+ * Create a probe for superblocks of 'm' elements with exponents of probability
+ * p [ZIPCCL_NUM_EXPONENTS]; NULL without memory.
+ */
 struct zipccl_probe *zipccl_probe_create(const double *p, size_t m);
 void zipccl_probe_destroy(struct zipccl_probe *probe);
 const struct zipccl_pulled *zipccl_probe_pulled(const struct zipccl_probe *probe);

@@ -171,5 +171,5 @@ double zipccl_size_quantile(const struct zipccl_size_model *model, double tail)
     if (solver)
         gsl_root_fsolver_free(solver);
     free(series.term);
-    return fmin(found, (double)model->bound);
+    return found > (double)model->bound ? (double)model->bound : found;
 }

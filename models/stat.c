@@ -115,8 +115,7 @@ void zipccl_stats_destroy(struct zipccl_stats *stats)
 
 struct zipccl_tensor_stat zipccl_stats_total(const struct zipccl_stats *stats)
 {
-    static char name[] = "total";
-    struct zipccl_tensor_stat total = {.name = name};
+    struct zipccl_tensor_stat total = {.name = NULL};
     for (size_t i = 0; i < stats->ntensors; i++) {
         const struct zipccl_tensor_stat *stat = &stats->tensor[i];
         total.n += stat->n;

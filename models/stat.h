@@ -48,7 +48,7 @@ zipccl_status zipccl_stats_add(struct zipccl_stats *stats, const char *name, con
                                uint64_t nbytes, struct zipccl_error *error);
 void zipccl_stats_destroy(struct zipccl_stats *stats);
 
-/* All tensors together; sizes and n are sums, nothing is fitted.  'name' is not owned. */
+/* All tensors together; sizes and n are sums, nothing is fitted and there is no name. */
 struct zipccl_tensor_stat zipccl_stats_total(const struct zipccl_stats *stats);
 
 /* raw / wire size as measured and as predicted; 1 for an empty or an uncovered tensor. */

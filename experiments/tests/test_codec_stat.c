@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,31 @@ Test(codec_stat, predictions_are_near_what_captured_tensors_become)
     }
     printf("%-26s %7s %9.4f %9.4f\n", "all", "", raw / predicted, raw / wire);
     cr_expect(fabs(wire / predicted - 1) < 0.06);
+}
+
+Test(codec_stat, table_of_a_small_file)
+{
+    static const char header[] =
+        "{\"a\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}";
+    char path[] = "/tmp/zipccl_stat_XXXXXX";
+    int fd = mkstemp(path);
+    FILE *small = fd >= 0 ? fdopen(fd, "wb") : NULL, *file = tmpfile();
+    cr_assert(small && file);
+    uint8_t length[8] = {sizeof header - 1};
+    uint16_t data[4] = {0x3f80, 0x3f81, 0, 0xbf80};
+    fwrite(length, 1, sizeof length, small);
+    fwrite(header, 1, sizeof header - 1, small);
+    fwrite(data, 1, sizeof data, small);
+    fclose(small);
+
+    struct zipccl_error error = {""};
+    cr_expect_eq(zipccl_codec_stat_print(path, file, &error), ZIPCCL_OK, "%s", error.text);
+    remove(path);
+    char text[4096] = "";
+    rewind(file);
+    cr_expect_gt(fread(text, 1, sizeof text - 1, file), (size_t)0);
+    cr_expect(strstr(text, "\na ") && strstr(text, "\ntotal "), "%s", text);
+    fclose(file);
 }
 
 Test(codec_stat, a_file_that_cannot_be_read_is_an_error_and_prints_nothing)

@@ -149,6 +149,8 @@ Test(exponent_size, what_does_not_shrink_is_raw)
     cr_assert_eq(zipccl_size_expect(uniform, 100000, &model), ZIPCCL_OK);
     cr_expect_eq(model.mean, (double)zipccl_bound(ZIPCCL_BFLOAT16, 100000));
     cr_expect_eq(zipccl_size_tail(&model, model.mean), 0);
+    model_at(0.02, KIB_64, &model);
+    cr_expect(isnan(zipccl_size_quantile(&model, 0)));
     cr_assert_eq(zipccl_size_expect(uniform, 0, &model), ZIPCCL_OK);
     cr_expect_eq(model.mean, ZIPCCL_MESSAGE_HEADER_BYTES);
 }
