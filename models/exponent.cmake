@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # exponent.cmake - the exponent model; GSL is GPL-3, so only offline programs may link this target
-pkg_check_modules(GSL QUIET IMPORTED_TARGET gsl)
+pkg_check_modules(GSL QUIET IMPORTED_TARGET GLOBAL gsl)
 if(NOT GSL_FOUND)
     message(STATUS "GSL not found: the exponent model, its tests and codec stat are not built")
     return()

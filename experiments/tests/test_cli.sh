@@ -11,6 +11,7 @@ check=$build/tests/check_result
 moe=$PWD/traces/samples/moe64
 llama=$PWD/traces/samples/llama2-7b-fsdp64
 a100=a100-8x8-200g
+tensors=$PWD/traces/samples/tensors/moe.safetensors
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -97,6 +98,17 @@ works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
 works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
 works "mini" "$zipccl" trace info mini.jsonl
 works "moe64" "$zipccl" trace info "$moe" -J info.json
+if "$zipccl" help | grep -q '^  codec '; then
+    works "alltoall.dispatch.layer2.step299" "$zipccl" codec stat "$tensors" -J stat.json
+    grep -q '"total"' stat.json || failed "no total in the JSON of codec stat"
+    works "entropy" "$zipccl" codec --help
+    refuses "bad.safetensors" "$zipccl" codec stat bad.safetensors -J x.json
+    refuses "missing.safetensors" "$zipccl" codec stat missing.safetensors
+    refuses "name a .safetensors file" "$zipccl" codec stat
+    refuses "found 'stats'" "$zipccl" codec stats bad.safetensors
+    cp "$tensors" own.safetensors
+    refuses "must not overwrite an input" "$zipccl" codec stat own.safetensors -J own.safetensors
+fi
 
 works "SIMULATED: tier T1" "$zipccl" replay mini.jsonl --cluster laptop -J mini.json --csv mini.csv --html mini.html
 works "" "$check" mini.json kind=simulated totals.step_time_recorded_s=null fidelity=t1
