@@ -23,7 +23,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
-    {"trace", "look at a training trace", zipccl_trace_command},
+    {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
     {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
