@@ -6,14 +6,16 @@
 #include "experiments/replay_command.h"
 
 #include "analysis/report_html.h"
+#include "experiments/import_options.h"
+#include "experiments/import_print.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/progress.h"
+#include "experiments/replay_input.h"
 #include "experiments/report.h"
 #include "models/cluster.h"
 #include "models/units.h"
 #include "sim/replay.h"
-#include "traces/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,7 @@ struct options {
     const char *files[NUM_FILES];
     bool quiet, summary;
     struct zipccl_replay_options replay;
+    struct zipccl_import_options import;
 };
 
 static const struct argp_option option_table[] = {
@@ -56,6 +59,8 @@ static const struct argp_option option_table[] = {
      3},
     {"summary", KEY_SUMMARY, NULL, 0, "print the summary lines only", 3},
     {"quiet", 'q', NULL, 0, "print no table and no progress", 3},
+    {NULL, 0, NULL, 0, "If the file is of another tool, what it does not say:", 4},
+    ZIPCCL_IMPORT_OPTIONS(4),
     {0}};
 
 static const char doc[] =
@@ -64,9 +69,11 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g\n"
     "  zipccl replay traces/samples/moe64 --cluster h100-8x8-400g --html moe64.html\n"
-    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n\n"
-    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. Several "
-    "traces "
+    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n"
+    "  zipccl replay workload.txt --cluster a100-8x8-200g --set nodes=16\n\n"
+    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. A file of "
+    "another tool ('zipccl trace import --help' lists formats) is imported first, and what had to "
+    "be assumed is printed. Several traces "
     "are replayed one after the other; -J, --csv and --html then are refused, since each file "
     "holds "
     "one result.\n\n"
@@ -165,7 +172,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         failed = add_word(options->traces, &options->ntraces, MAX_TRACES, arg, "traces");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return zipccl_import_option(program, key, arg, &options->import);
     }
     return failed != 0 ? ECANCELED : 0;
 }
@@ -290,7 +297,8 @@ static zipccl_status write_files(const struct zipccl_replay_result *result,
     return status;
 }
 
-static void print_result(const struct options *options, const struct zipccl_replay_result *result,
+static void print_result(const struct options *options, const struct zipccl_replay_input *input,
+                         const struct zipccl_replay_result *result,
                          const struct zipccl_output *outputs)
 {
     static const char *const what[NUM_FILES] = {"JSON, schema zipccl.replay", "rows as CSV",
@@ -298,40 +306,57 @@ static void print_result(const struct options *options, const struct zipccl_repl
 
     if (options->quiet)
         return;
+    if (input->imported) {
+        zipccl_import_print(&input->report, stdout);
+        putchar('\n');
+    }
     zipccl_report_table(result, options->summary, stdout);
     for (int i = 0; i < NUM_FILES; i++)
         if (outputs[i].path != NULL)
             printf(" wrote %s (%s)\n", outputs[i].path, what[i]);
 }
 
-static zipccl_status replay_one(const struct options *options, const char *path,
-                                const struct zipccl_cluster_file *cluster,
-                                struct zipccl_output *outputs, struct zipccl_error *error)
+static zipccl_status simulate(const struct options *options, const struct zipccl_trace *trace,
+                              const struct zipccl_cluster_file *cluster,
+                              struct zipccl_replay_result **result, struct zipccl_error *error)
 {
     struct zipccl_replay_options replay = options->replay;
-    struct zipccl_replay_result *result = NULL;
-    struct zipccl_trace *trace = NULL;
     struct zipccl_progress progress;
 
-    ZIPCCL_TRY(zipccl_trace_load(path, &trace, error));
+    zipccl_progress_start(&progress, !options->quiet);
+    replay.progress = progress.wanted ? zipccl_progress_update : NULL;
+    replay.progress_context = &progress;
+    zipccl_status status = zipccl_replay(trace, cluster, &replay, result, error);
+    zipccl_progress_end(&progress);
+    return status;
+}
+
+static zipccl_status replay_one(const struct options *options, const char *path,
+                                const struct zipccl_cluster_file *file,
+                                struct zipccl_output *outputs, struct zipccl_error *error)
+{
+    struct zipccl_replay_result *result = NULL;
+    struct zipccl_replay_input input;
+    struct zipccl_cluster cluster;
     zipccl_status status = ZIPCCL_OK;
+
+    ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
+    ZIPCCL_TRY(zipccl_replay_input_load(
+        path, &options->import, (uint64_t)cluster.nodes * cluster.gpus_per_node, &input, error));
     for (int i = 0; i < NUM_FILES; i++)
-        if (zipccl_output_is(&outputs[i], trace->samples_path))
+        if (zipccl_output_is(&outputs[i], input.trace->samples_path))
             status = zipccl_fail(error, ZIPCCL_ERR_INPUT,
                                  "%s: an output must not overwrite an input", outputs[i].path);
-    if (status == ZIPCCL_OK) {
-        zipccl_progress_start(&progress, !options->quiet);
-        replay.progress = progress.wanted ? zipccl_progress_update : NULL;
-        replay.progress_context = &progress;
-        status = zipccl_replay(trace, cluster, &replay, &result, error);
-        zipccl_progress_end(&progress);
-    }
+    if (status == ZIPCCL_OK)
+        status = simulate(options, input.trace, file, &result, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_replay_input_note(&input, result, error);
     if (status == ZIPCCL_OK)
         status = write_files(result, outputs, error);
     if (status == ZIPCCL_OK)
-        print_result(options, result, outputs);
+        print_result(options, &input, result, outputs);
     zipccl_replay_result_destroy(result);
-    zipccl_trace_destroy(trace);
+    zipccl_replay_input_release(&input);
     return status;
 }
 
@@ -364,6 +389,7 @@ int zipccl_replay_command(int argc, char **argv)
     if (options == NULL)
         return ZIPCCL_EXIT_FAILED;
     zipccl_replay_options_init(&options->replay);
+    zipccl_import_options_init(&options->import);
     set_mode(options, "all");
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl replay", options, &helped);
     if (code == ZIPCCL_EXIT_OK && !helped)

@@ -284,6 +284,36 @@ static void put_trace(yajl_gen gen, const struct zipccl_replay_result *result)
     yajl_gen_map_close(gen);
 }
 
+static void put_import(yajl_gen gen, const struct zipccl_result_import *import)
+{
+    put_key(gen, "import");
+    if (import == NULL) {
+        yajl_gen_null(gen);
+        return;
+    }
+    yajl_gen_map_open(gen);
+    put_string(gen, "format", import->format);
+    put_integer(gen, "layers", import->nlayers);
+    put_integer(gen, "collectives", import->ncollectives);
+    put_integer(gen, "guesses", import->nguesses);
+    put_key(gen, "items");
+    yajl_gen_array_open(gen);
+    for (size_t i = 0; i < import->nitems; i++) {
+        const struct zipccl_result_import_item *item = &import->items[i];
+
+        yajl_gen_map_open(gen);
+        put_string(gen, "what", item->what);
+        put_key(gen, "guess");
+        yajl_gen_bool(gen, item->guess);
+        put_integer(gen, "count", item->count);
+        put_integer(gen, "line", item->line);
+        put_string(gen, "text", item->text);
+        yajl_gen_map_close(gen);
+    }
+    yajl_gen_array_close(gen);
+    yajl_gen_map_close(gen);
+}
+
 static void put_cluster(yajl_gen gen, const struct zipccl_replay_result *result)
 {
     put_key(gen, "cluster");
@@ -316,6 +346,7 @@ static void put_result(yajl_gen gen, const struct zipccl_replay_result *result)
     put_string(gen, "kind", result->measured ? "measured" : "simulated");
     put_string(gen, "fidelity", result->fidelity);
     put_trace(gen, result);
+    put_import(gen, result->import);
     put_cluster(gen, result);
     put_notes(gen, "settings", result->settings, result->nsettings);
     put_notes(gen, "assumptions", result->assumptions, result->nassumptions);

@@ -11,6 +11,9 @@ void zipccl_replay_result_destroy(struct zipccl_replay_result *result)
 {
     if (result == NULL)
         return;
+    if (result->import != NULL)
+        free(result->import->items);
+    free(result->import);
     free(result->rows);
     free(result->settings);
     free(result->assumptions);
