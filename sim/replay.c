@@ -30,6 +30,8 @@ void zipccl_replay_options_init(struct zipccl_replay_options *options)
     options->raw = options->compressed = options->adaptive = true;
     options->fidelity = ZIPCCL_FIDELITY_T1;
     options->sensitivities = true;
+    options->timeline_mode = ZIPCCL_STEP_ADAPTIVE;
+    options->timeline_ranks = ZIPCCL_TIMELINE_RANKS;
 }
 
 static uint32_t cores(void)
@@ -81,7 +83,14 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
     status = zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, &why);
     if (status != ZIPCCL_OK)
         return name_trace(s->trace, status, &why, error);
-    s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, s->options.fidelity};
+    s->base = (struct zipccl_run_base){.program = s->program,
+                                       .cluster = &s->cluster,
+                                       .samples = s->samples,
+                                       .fidelity = s->options.fidelity};
+    if (s->options.timeline && zipccl_timeline_choose(s->program->nranks, s->cluster.gpus_per_node,
+                                                      s->options.timeline_ranks, &s->base.kept,
+                                                      &s->base.nkept) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     zipccl_scenario_init(&scenario);
     scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;
     return zipccl_pricing_create(s->program, &s->cluster, &scenario, s->samples, &s->pricing,
@@ -127,7 +136,7 @@ static zipccl_status run_steps(struct zipccl_replay_state *s, struct zipccl_repl
     uint32_t n = 0;
 
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
-        if (zipccl_run_init(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
+        if (zipccl_run_init_kept(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
             return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
         s->runs[mode].pricing = s->pricing;
         if (mode != ZIPCCL_STEP_ADAPTIVE || like == ZIPCCL_STEP_ADAPTIVE)
@@ -232,6 +241,19 @@ static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_rep
     return ZIPCCL_OK;
 }
 
+/* Of the run that stands behind the mode: adaptive may be pinned to another. */
+static zipccl_status keep_timeline(const struct zipccl_replay_state *s,
+                                   struct zipccl_replay_result *r)
+{
+    int mode = s->options.timeline_mode;
+    int run = mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode;
+
+    ZIPCCL_TRY(
+        zipccl_timeline_create(s->program, s->pricing, run, &s->runs[run].kept, &r->timeline));
+    r->timeline->mode = mode;
+    return ZIPCCL_OK;
+}
+
 static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                           struct zipccl_error *error)
 {
@@ -255,7 +277,8 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
         r->end_to_end_speedup = raw_s / r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
     if (s->options.raw && raw_s > 0)
         r->exposed_comm_share = r->steps[ZIPCCL_STEP_RAW].exposed_s / raw_s;
-    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK)
+    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK ||
+        (s->options.timeline && keep_timeline(s, r) != ZIPCCL_OK))
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     return ZIPCCL_OK;
 }
@@ -270,6 +293,15 @@ static void release(struct zipccl_replay_state *s)
     zipccl_pricing_destroy(s->pricing);
     zipccl_program_destroy(s->program);
     zipccl_samples_close(s->samples);
+    free(s->base.kept);
+}
+
+static bool timeline_runs(const struct zipccl_replay_options *o)
+{
+    bool runs[ZIPCCL_NUM_STEPS] = {o->raw, o->compressed, o->adaptive};
+
+    return !o->timeline || (o->timeline_mode >= 0 && o->timeline_mode < ZIPCCL_NUM_STEPS &&
+                            runs[o->timeline_mode] && o->timeline_ranks > 0);
 }
 
 zipccl_status zipccl_replay(const struct zipccl_trace *trace,
@@ -284,6 +316,8 @@ zipccl_status zipccl_replay(const struct zipccl_trace *trace,
 
     if (trace == NULL || cluster == NULL || out == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: no trace or no cluster");
+    if (options != NULL && !timeline_runs(options))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: a timeline of nothing");
     s = calloc(1, sizeof(*s));
     r = calloc(1, sizeof(*r));
     if (s == NULL || r == NULL) {

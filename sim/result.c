@@ -5,6 +5,8 @@
  */
 #include "sim/result.h"
 
+#include "sim/timeline.h"
+
 #include <stdlib.h>
 
 void zipccl_replay_result_destroy(struct zipccl_replay_result *result)
@@ -14,6 +16,7 @@ void zipccl_replay_result_destroy(struct zipccl_replay_result *result)
     if (result->import != NULL)
         free(result->import->items);
     free(result->import);
+    zipccl_timeline_destroy(result->timeline);
     free(result->rows);
     free(result->settings);
     free(result->assumptions);

@@ -81,6 +81,8 @@ struct zipccl_result_import {
     struct zipccl_result_import_item *items;
 };
 
+struct zipccl_timeline; /* sim/timeline.h */
+
 struct zipccl_replay_result {
     bool measured;
     char fidelity[8]; /* "t0", "t1" */
@@ -109,6 +111,7 @@ struct zipccl_replay_result {
     double source_share[5]; /* share of bytes by ratio source: captured class model given none */
     double wall_s;          /* what the replay took */
     struct zipccl_result_import *import; /* NULL: the trace was not imported */
+    struct zipccl_timeline *timeline;    /* NULL: not asked for */
 };
 
 void zipccl_replay_result_destroy(struct zipccl_replay_result *result);
