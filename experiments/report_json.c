@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const mode_names[ZIPCCL_NUM_STEPS] = {
+const char *const zipccl_step_names[ZIPCCL_NUM_STEPS] = {
     [ZIPCCL_STEP_RAW] = "raw",
     [ZIPCCL_STEP_COMPRESSED] = "compressed",
     [ZIPCCL_STEP_ADAPTIVE] = "adaptive",
@@ -144,7 +144,7 @@ static void put_steps(yajl_gen gen, const struct zipccl_replay_result *result)
     for (int m = 0; m < ZIPCCL_NUM_STEPS; m++) {
         const struct zipccl_result_step *step = &result->steps[m];
 
-        zipccl_put_key(gen, mode_names[m]);
+        zipccl_put_key(gen, zipccl_step_names[m]);
         if (!step->present) {
             yajl_gen_null(gen);
             continue;

@@ -72,6 +72,7 @@ static uint32_t price_of(const struct zipccl_program_event *event, uint32_t part
     out->raw_bytes = price->raw_bytes;
     out->wire_bytes = price->wire_bytes;
     out->codec_s = price->codec_s;
+    out->compressed = price->compressed;
     return call;
 }
 
@@ -93,6 +94,7 @@ static void add_spans(const struct zipccl_program *p, const struct zipccl_pricin
                                      .stream = e->event->stream,
                                      .event = p->ops[op].event,
                                      .part = part,
+                                     .op = op,
                                      .price = e->group != NULL ? price_of(e, part, pricing, t) : 0,
                                      .enter_s = times[0],
                                      .start_s = times[1],

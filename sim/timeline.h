@@ -19,6 +19,7 @@ struct zipccl_span {
     uint32_t rank, stream;
     uint32_t event; /* index into the trace's events */
     uint32_t part;  /* of its group; compute: 0 */
+    uint32_t op;    /* the same number on every rank that takes part */
     uint32_t price; /* collectives: index into 'prices' */
     double enter_s; /* the rank got there */
     double start_s; /* the last rank got there; compute: as enter */
@@ -30,6 +31,7 @@ struct zipccl_span_price {
     char strategy[48];
     double raw_bytes, wire_bytes; /* sent by a rank, mean over the part */
     double codec_s;
+    bool compressed;
 };
 
 struct zipccl_timeline {
