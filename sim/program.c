@@ -234,7 +234,7 @@ static zipccl_status add_op(void *context, const struct zipccl_event *e, uint64_
         op->ndeps++;
     }
     p->last_op[index] = (uint32_t)p->nops++;
-    zipccl_program_count_call(p, &p->events[index]);
+    p->events[index].calls++;
     return ZIPCCL_OK;
 }
 
@@ -250,7 +250,8 @@ static zipccl_status build(struct zipccl_program *p, const struct zipccl_cluster
                            "trace %.100s has no collectives: nothing to replay",
                            p->trace->header.name);
     ZIPCCL_TRY(index_ids(p, error));
-    return zipccl_trace_expand(p->trace, add_op, &x, NULL, error);
+    ZIPCCL_TRY(zipccl_trace_expand(p->trace, add_op, &x, NULL, error));
+    return zipccl_program_count_calls(p) == ZIPCCL_OK ? ZIPCCL_OK : nomem(error);
 }
 
 zipccl_status zipccl_program_create(const struct zipccl_trace *trace,

@@ -24,6 +24,7 @@ struct zipccl_program_event {
     uint32_t *nmembers;  /* [nparts] ranks that take part in each; compute: [1] */
     uint32_t nparts;     /* compute: 1 */
     uint32_t class, row; /* collectives */
+    uint64_t calls;      /* ops of this event */
     double *
         compute_s; /* [nranks] alone: the longer of its SM and its memory time; NULL unless compute */
     double *sm_s;      /* [nranks] all SMs for so long */
@@ -45,8 +46,8 @@ struct zipccl_program_class {
 
 struct zipccl_program_row {
     const struct zipccl_event *event; /* an example */
-    uint64_t calls;                   /* of one rank that takes part */
-    double recorded_s;                /* sum over calls; < 0 if one is not recorded */
+    uint64_t calls;                   /* of the rank that makes most */
+    double recorded_s;                /* its sum over calls; < 0 if one is not recorded */
 };
 
 struct zipccl_program {
