@@ -59,8 +59,9 @@ static zipccl_status add_class(struct zipccl_program *p, const struct zipccl_eve
     if (classes == NULL)
         return ZIPCCL_ERR_NOMEM;
     p->classes = classes;
-    classes[p->nclasses] =
-        (struct zipccl_program_class){e, &p->trace->header.groups[e->group], set, NULL};
+    classes[p->nclasses] = (struct zipccl_program_class){
+        e, p->fold != NULL ? &p->fold->groups[e->group].placed : &p->trace->header.groups[e->group],
+        set, NULL};
     ZIPCCL_TRY(make_splits(p->trace, &classes[p->nclasses]));
     *out = p->nclasses++;
     return ZIPCCL_OK;

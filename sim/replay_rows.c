@@ -50,14 +50,15 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
                        calls);
     }
     for (uint32_t rank = 0; rank < state->program->nranks; rank++) {
+        double n = calls * zipccl_program_weight(state->program, rank);
         const struct zipccl_price *adaptive;
 
         if (e->part_of[rank] == ZIPCCL_NO_PART)
             continue;
         adaptive = zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->pinned);
-        sums->raw_bytes += calls * adaptive->raw_bytes;
-        sums->wire_bytes += calls * adaptive->wire_bytes;
-        sums->by_source[source] += calls * adaptive->raw_bytes;
+        sums->raw_bytes += n * adaptive->raw_bytes;
+        sums->wire_bytes += n * adaptive->wire_bytes;
+        sums->by_source[source] += n * adaptive->raw_bytes;
     }
 }
 
@@ -72,7 +73,7 @@ static void take_means(const struct zipccl_program *program, uint32_t row, struc
 
             if (e->group == NULL || e->row != row || e->part_of[rank] == ZIPCCL_NO_PART)
                 continue;
-            nranks++;
+            nranks += zipccl_program_weight(program, rank);
             break;
         }
     if (nranks == 0)

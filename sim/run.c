@@ -79,7 +79,7 @@ static zipccl_status simulate(const struct zipccl_run *run, const struct zipccl_
         status = zipccl_account(program, pricing, run->mode, times, step, rows,
                                 rows + program->nrows, error);
     if (status == ZIPCCL_OK && kept.nranks > 0)
-        zipccl_timeline_keep(times, &kept);
+        zipccl_timeline_keep(program, times, &kept);
     zipccl_times_destroy(times);
     return status;
 }

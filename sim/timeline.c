@@ -24,13 +24,20 @@ zipccl_status zipccl_timeline_choose(uint32_t nranks, uint32_t gpus_per_node, ui
     return ZIPCCL_OK;
 }
 
-void zipccl_timeline_keep(const struct zipccl_times *times, struct zipccl_kept_times *kept)
+/* Where the program keeps what the world's 'rank' does. */
+static uint32_t index_of(const struct zipccl_program *program, uint32_t rank)
+{
+    return program->fold != NULL ? program->fold->class_of[rank] : rank;
+}
+
+void zipccl_timeline_keep(const struct zipccl_program *program, const struct zipccl_times *times,
+                          struct zipccl_kept_times *kept)
 {
     double *t = kept->times;
 
     for (size_t op = 0; op < times->nops; op++)
         for (uint32_t k = 0; k < kept->nranks; k++, t += 3) {
-            size_t i = op * times->nranks + kept->ranks[k];
+            size_t i = op * times->nranks + index_of(program, kept->ranks[k]);
 
             t[0] = times->enter[i];
             t[1] = times->start[i];
@@ -85,20 +92,22 @@ static void add_spans(const struct zipccl_program *p, const struct zipccl_pricin
             uint32_t op = streams->ops[i];
             const struct zipccl_program_event *e = &p->events[p->ops[op].event];
             const double *times = kept->times + 3 * ((size_t)op * kept->nranks + k);
-            uint32_t part = e->part_of[kept->ranks[k]];
+            uint32_t part = e->part_of[index_of(p, kept->ranks[k])];
 
             if (times[2] < 0)
                 continue;
-            t->spans[t->nspans++] =
-                (struct zipccl_span){.rank = kept->ranks[k],
-                                     .stream = e->event->stream,
-                                     .event = p->ops[op].event,
-                                     .part = part,
-                                     .op = op,
-                                     .price = e->group != NULL ? price_of(e, part, pricing, t) : 0,
-                                     .enter_s = times[0],
-                                     .start_s = times[1],
-                                     .end_s = times[2]};
+            t->spans[t->nspans++] = (struct zipccl_span){
+                .rank = kept->ranks[k],
+                .stream = e->event->stream,
+                .event = p->ops[op].event,
+                .part = p->fold != NULL && e->group != NULL
+                            ? p->fold->groups[e->event->group].part_of[kept->ranks[k]]
+                            : part,
+                .op = op,
+                .price = e->group != NULL ? price_of(e, part, pricing, t) : 0,
+                .enter_s = times[0],
+                .start_s = times[1],
+                .end_s = times[2]};
         }
 }
 
@@ -141,7 +150,7 @@ zipccl_status zipccl_timeline_create(const struct zipccl_program *program,
     t->trace = program->trace;
     t->mode = mode;
     t->gpus_per_node = pricing->cluster.gpus_per_node;
-    t->all_ranks = kept->nranks == program->nranks;
+    t->all_ranks = kept->nranks == program->trace->header.nranks;
     status = build(program, pricing, kept, t);
     if (status != ZIPCCL_OK) {
         zipccl_timeline_destroy(t);

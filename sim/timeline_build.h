@@ -23,8 +23,9 @@ struct zipccl_kept_times {
 zipccl_status zipccl_timeline_choose(uint32_t nranks, uint32_t gpus_per_node, uint32_t most,
                                      uint32_t **ranks, uint32_t *nchosen);
 
-/* Copy the times of kept->ranks out of 'times'. */
-void zipccl_timeline_keep(const struct zipccl_times *times, struct zipccl_kept_times *kept);
+/* Copy the times of kept->ranks out of 'times', which are of 'program'. */
+void zipccl_timeline_keep(const struct zipccl_program *program, const struct zipccl_times *times,
+                          struct zipccl_kept_times *kept);
 
 /* Make the timeline of 'mode'; ZIPCCL_ERR_NOMEM. */
 zipccl_status zipccl_timeline_create(const struct zipccl_program *program,
