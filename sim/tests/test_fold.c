@@ -143,13 +143,16 @@ static uint32_t pick(uint64_t *seed, uint32_t n)
     return (uint32_t)(*seed >> 33) % n;
 }
 
-static uint32_t lower[4] = {0, 1, 2, 3}, upper[4] = {4, 5, 6, 7}, odd[4] = {1, 3, 5, 7};
+/* Two groups of four that lie alike, or not; their ranks in order; and every other rank. */
+static uint32_t layouts[2][8] = {{0, 1, 2, 3, 4, 5, 6, 7}, {0, 4, 1, 5, 2, 3, 6, 7}};
+static uint32_t parts[2][2][4] = {{{0, 1, 2, 3}, {4, 5, 6, 7}}, {{0, 1, 4, 5}, {2, 3, 6, 7}}};
+static uint32_t odd[4] = {1, 3, 5, 7};
 static double uneven[8] = {1e-3, 1e-3, 2e-3, 1e-3, 1e-3, 1e-3, 3e-3, 1e-3};
 static struct zipccl_trace_pair pairs[3] = {{0, 1}, {2, 3}, {3, 2}};
 static uint64_t counts[16] = {0, 9, 5, 0, 7, 0, 0, 99999, 1, 2, 3, 4, 0, 0, 70000, 0};
 static struct zipccl_trace_splits splits = {"uneven", 4, counts};
 
-static void add_random(struct toy *t, uint64_t *seed)
+static void add_random(struct toy *t, int layout, uint64_t *seed)
 {
     static const enum zipccl_op ops[] = {ZIPCCL_ALL_GATHER, ZIPCCL_ALL_REDUCE, ZIPCCL_ALLTOALL,
                                          ZIPCCL_SENDRECV,   ZIPCCL_ALLTOALLV,  ZIPCCL_BROADCAST};
@@ -162,7 +165,7 @@ static void add_random(struct toy *t, uint64_t *seed)
             e->duration_by_rank_s = uneven;
         else if (pick(seed, 3) == 0) {
             e->nranks = 4;
-            e->ranks = pick(seed, 2) ? lower : odd;
+            e->ranks = pick(seed, 2) ? parts[layout][0] : odd;
         }
         return;
     }
@@ -180,7 +183,7 @@ static void add_random(struct toy *t, uint64_t *seed)
     }
     if (e->group == 1 && pick(seed, 3) == 0) {
         e->nranks = 4;
-        e->ranks = pick(seed, 2) ? lower : upper;
+        e->ranks = parts[layout][pick(seed, 2)];
     }
 }
 
@@ -192,9 +195,11 @@ static void compare_random(void)
         struct zipccl_cluster cluster = toy_cluster();
         uint64_t state = seed * 0x9e3779b97f4a7c15u;
         struct toy t;
+        int layout = (int)pick(&state, 2);
         uint32_t n;
 
         toy_init(&t, 8);
+        t.groups[1].ranks = layouts[layout];
         t.trace.header.nsplits = 1;
         t.trace.header.splits = &splits;
         if (pick(&state, 2) == 0) {
@@ -203,7 +208,7 @@ static void compare_random(void)
         }
         toy_collective(&t, ZIPCCL_ALL_GATHER, ZIPCCL_BFLOAT16, 1000, 1, 0);
         for (uint32_t i = 0, events = 2 + pick(&state, TOY_EVENTS - 3); i < events; i++)
-            add_random(&t, &state);
+            add_random(&t, layout, &state);
         n = compare(&t.trace, &cluster);
         least = n < least ? n : least;
         most = n > most ? n : most;
