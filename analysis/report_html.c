@@ -218,6 +218,34 @@ static void put_notes(yajl_val result, const char *key, const char *title, FILE 
     fputs("</tbody></table></div>\n", out);
 }
 
+/* What had to be assumed to read a file of another tool. */
+static void put_import(yajl_val result, FILE *out)
+{
+    yajl_val import = zipccl_document_get(result, "import");
+    size_t n = zipccl_document_length(import, "items");
+
+    if (n == 0)
+        return;
+    fputs("<h2>Import (", out);
+    zipccl_put_escaped(zipccl_document_text(import, "format"), out);
+    fputs(")</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"l\">what</th>"
+          "<th class=\"l\"></th><th>times</th><th>first line</th><th class=\"l\"></th></tr>"
+          "</thead><tbody>\n",
+          out);
+    for (size_t i = 0; i < n; i++) {
+        yajl_val item = zipccl_document_item(import, "items", i);
+
+        fputs("<tr>", out);
+        put_text_cell(zipccl_document_text(item, "what"), out);
+        put_text_cell(YAJL_IS_TRUE(zipccl_document_get(item, "guess")) ? "guess" : "note", out);
+        put_cell(item, "count", 1, 0, out);
+        put_cell(item, "line", 1, 0, out);
+        put_text_cell(zipccl_document_text(item, "text"), out);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
 static void put_warnings(yajl_val result, FILE *out)
 {
     const char *note = zipccl_document_text(result, "adaptive_note");
@@ -244,6 +272,7 @@ static void put_page(yajl_val result, FILE *out)
     put_picture(result, out);
     put_rows(result, out);
     put_sensitivities(result, out);
+    put_import(result, out);
     put_notes(result, "settings", "Settings", out);
     put_notes(result, "assumptions", "Assumptions", out);
     fputs("<footer>Made by zipccl. Schema zipccl.replay version 1.</footer>\n</body>\n</html>\n",

@@ -6,22 +6,36 @@
 #include "experiments/replay_command.h"
 
 #include "analysis/report_html.h"
+#include "experiments/import_options.h"
+#include "experiments/import_print.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/progress.h"
+#include "experiments/replay_input.h"
 #include "experiments/report.h"
+#include "experiments/sink.h"
 #include "models/cluster.h"
 #include "models/units.h"
 #include "sim/replay.h"
-#include "traces/trace.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char program[] = "zipccl-sim";
 
-enum { MAX_TRACES = 64, MAX_SETS = 64, KEY_CSV = 256, KEY_HTML, KEY_SUMMARY, KEY_CLUSTER_DIR };
-enum { FILE_JSON, FILE_CSV, FILE_HTML, NUM_FILES };
+enum {
+    MAX_TRACES = 64,
+    MAX_SETS = 64,
+    KEY_CSV = 256,
+    KEY_HTML,
+    KEY_PERFETTO,
+    KEY_PERFETTO_MODE,
+    KEY_PERFETTO_RANKS,
+    KEY_SUMMARY,
+    KEY_CLUSTER_DIR
+};
+enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_PERFETTO, NUM_FILES };
 
 struct options {
     const char *traces[MAX_TRACES], *sets[MAX_SETS];
@@ -29,7 +43,9 @@ struct options {
     const char *cluster, *cluster_dir;
     const char *files[NUM_FILES];
     bool quiet, summary;
+    bool perfetto_mode, perfetto_ranks; /* given */
     struct zipccl_replay_options replay;
+    struct zipccl_import_options import;
 };
 
 static const struct argp_option option_table[] = {
@@ -54,8 +70,20 @@ static const struct argp_option option_table[] = {
     {"csv", KEY_CSV, "FILE", 0, "the rows as CSV", 3},
     {"html", KEY_HTML, "FILE", 0, "one self-contained page: picture, table, settings, assumptions",
      3},
+    {"perfetto", KEY_PERFETTO, "FILE", 0,
+     "the step as Chrome trace events for ui.perfetto.dev: a process a rank, a thread a stream; "
+     "gzip if FILE ends in .gz",
+     3},
+    {"perfetto-mode", KEY_PERFETTO_MODE, "MODE", 0,
+     "raw, compressed or adaptive (default: the last of these that is run)", 3},
+    {"perfetto-ranks", KEY_PERFETTO_RANKS, "N|all", 0,
+     "if there are more than N ranks (default 64), show the first of each node, or of every k-th "
+     "so that they are at most N",
+     3},
     {"summary", KEY_SUMMARY, NULL, 0, "print the summary lines only", 3},
     {"quiet", 'q', NULL, 0, "print no table and no progress", 3},
+    {NULL, 0, NULL, 0, "If the file is of another tool, what it does not say:", 4},
+    ZIPCCL_IMPORT_OPTIONS(4),
     {0}};
 
 static const char doc[] =
@@ -64,10 +92,14 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g\n"
     "  zipccl replay traces/samples/moe64 --cluster h100-8x8-400g --html moe64.html\n"
-    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n\n"
-    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. Several "
-    "traces "
-    "are replayed one after the other; -J, --csv and --html then are refused, since each file "
+    "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g --perfetto step.json.gz\n"
+    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n"
+    "  zipccl replay workload.txt --cluster a100-8x8-200g --set nodes=16\n\n"
+    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. A file of "
+    "another tool ('zipccl trace import --help' lists formats) is imported first, and what had to "
+    "be assumed is printed. Several traces "
+    "are replayed one after the other; -J, --csv, --html and --perfetto then are refused, since "
+    "each file "
     "holds "
     "one result.\n\n"
     "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. A result file appears whole or "
@@ -87,6 +119,18 @@ static int set_mode(struct options *options, const char *text)
             return 0;
         }
     zipccl_usage_error(program, "--mode '%s': expected raw, compressed, adaptive or all", text);
+    return -1;
+}
+
+static int set_perfetto_mode(struct options *options, const char *text)
+{
+    for (int i = 0; i < ZIPCCL_NUM_STEPS; i++)
+        if (strcmp(text, zipccl_step_names[i]) == 0) {
+            options->replay.timeline_mode = i;
+            options->perfetto_mode = true;
+            return 0;
+        }
+    zipccl_usage_error(program, "--perfetto-mode '%s': expected raw, compressed or adaptive", text);
     return -1;
 }
 
@@ -114,6 +158,18 @@ static int set_number(const char *option, const char *text, enum zipccl_unit uni
     return -1;
 }
 
+static int set_perfetto_ranks(struct options *options, const char *text)
+{
+    double number = UINT32_MAX;
+    int failed = 0;
+
+    if (strcmp(text, "all") != 0)
+        failed = set_number("--perfetto-ranks", text, ZIPCCL_UNIT_COUNT, 1, 1 << 20, &number);
+    options->replay.timeline_ranks = (uint32_t)number;
+    options->perfetto_ranks = true;
+    return failed;
+}
+
 static int add_word(const char **list, size_t *n, size_t max, const char *word, const char *what)
 {
     if (*n >= max) {
@@ -126,7 +182,7 @@ static int add_word(const char **list, size_t *n, size_t max, const char *word, 
 
 static int set_file(struct options *options, int file, const char *path)
 {
-    static const char *const names[NUM_FILES] = {"-J", "--csv", "--html"};
+    static const char *const names[NUM_FILES] = {"-J", "--csv", "--html", "--perfetto"};
 
     if (options->files[file] != NULL) {
         zipccl_usage_error(program, "%s is given twice", names[file]);
@@ -160,17 +216,38 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 'J': failed = set_file(options, FILE_JSON, arg); break;
     case KEY_CSV: failed = set_file(options, FILE_CSV, arg); break;
     case KEY_HTML: failed = set_file(options, FILE_HTML, arg); break;
+    case KEY_PERFETTO: failed = set_file(options, FILE_PERFETTO, arg); break;
+    case KEY_PERFETTO_MODE: failed = set_perfetto_mode(options, arg); break;
+    case KEY_PERFETTO_RANKS: failed = set_perfetto_ranks(options, arg); break;
     case KEY_SUMMARY: options->summary = true; break;
     case 'q': options->quiet = true; break;
     case ARGP_KEY_ARG:
         failed = add_word(options->traces, &options->ntraces, MAX_TRACES, arg, "traces");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return zipccl_import_option(program, key, arg, &options->import);
     }
     return failed != 0 ? ECANCELED : 0;
 }
 
-static int check_options(const struct options *options)
+/* The timeline shows what a person would run, unless a mode is named. */
+static int check_perfetto(struct options *options)
+{
+    struct zipccl_replay_options *replay = &options->replay;
+    bool runs[ZIPCCL_NUM_STEPS] = {replay->raw, replay->compressed, replay->adaptive};
+
+    replay->timeline = options->files[FILE_PERFETTO] != NULL;
+    if (!replay->timeline && (options->perfetto_mode || options->perfetto_ranks))
+        return zipccl_usage_error(program, "replay: --perfetto-%s without --perfetto FILE",
+                                  options->perfetto_mode ? "mode" : "ranks");
+    if (options->perfetto_mode && !runs[replay->timeline_mode])
+        return zipccl_usage_error(program, "replay: --perfetto-mode %s, which --mode does not run",
+                                  zipccl_step_names[replay->timeline_mode]);
+    while (!runs[replay->timeline_mode])
+        replay->timeline_mode--;
+    return ZIPCCL_EXIT_OK;
+}
+
+static int check_options(struct options *options)
 {
     bool files = false;
 
@@ -183,10 +260,11 @@ static int check_options(const struct options *options)
                                   "replay: no --cluster given; 'zipccl cluster list' names some");
     if (options->ntraces > 1 && files)
         return zipccl_usage_error(
-            program, "replay: -J, --csv and --html hold one result: give one trace at a time");
+            program,
+            "replay: -J, --csv, --html and --perfetto hold one result: give one trace at a time");
     if (options->quiet && options->summary)
         return zipccl_usage_error(program, "replay: --quiet and --summary exclude each other");
-    return ZIPCCL_EXIT_OK;
+    return check_perfetto(options);
 }
 
 /* No output may overwrite the trace, its samples, the cluster file or another output. */
@@ -268,6 +346,9 @@ static zipccl_status fill_files(const struct zipccl_replay_result *result, const
         ZIPCCL_TRY(zipccl_report_csv(result, outputs[FILE_CSV].file, error));
     if (outputs[FILE_HTML].file != NULL)
         ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
+    if (outputs[FILE_PERFETTO].file != NULL)
+        ZIPCCL_TRY(zipccl_report_perfetto(result, zipccl_sink_is_gzip(outputs[FILE_PERFETTO].path),
+                                          outputs[FILE_PERFETTO].file, error));
     for (int i = 0; i < NUM_FILES; i++)
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     for (int i = 0; i < NUM_FILES; i++)
@@ -290,48 +371,84 @@ static zipccl_status write_files(const struct zipccl_replay_result *result,
     return status;
 }
 
-static void print_result(const struct options *options, const struct zipccl_replay_result *result,
+/* What the file holds, and which ranks it leaves out. */
+static void print_timeline(const struct zipccl_timeline *t, const char *path)
+{
+    uint32_t step = t->nranks > 1 ? (t->ranks[1] - t->ranks[0]) / t->gpus_per_node : 0;
+    char which[80] = "all ranks";
+
+    if (!t->all_ranks && step > 1)
+        snprintf(which, sizeof which, "%" PRIu32 " ranks, the first of every %" PRIu32 " nodes",
+                 t->nranks, step);
+    else if (!t->all_ranks)
+        snprintf(which, sizeof which, "%" PRIu32 " rank%s, the first of each node", t->nranks,
+                 t->nranks > 1 ? "s" : "");
+    printf(" wrote %s (timeline, %s, %s; open it in ui.perfetto.dev)\n", path,
+           zipccl_step_names[t->mode], which);
+}
+
+static void print_result(const struct options *options, const struct zipccl_replay_input *input,
+                         const struct zipccl_replay_result *result,
                          const struct zipccl_output *outputs)
 {
-    static const char *const what[NUM_FILES] = {"JSON, schema zipccl.replay", "rows as CSV",
-                                                "picture, settings, assumptions"};
+    static const char *const what[FILE_PERFETTO] = {"JSON, schema zipccl.replay", "rows as CSV",
+                                                    "picture, settings, assumptions"};
 
     if (options->quiet)
         return;
+    if (input->imported) {
+        zipccl_import_print(&input->report, stdout);
+        putchar('\n');
+    }
     zipccl_report_table(result, options->summary, stdout);
-    for (int i = 0; i < NUM_FILES; i++)
+    for (int i = 0; i < FILE_PERFETTO; i++)
         if (outputs[i].path != NULL)
             printf(" wrote %s (%s)\n", outputs[i].path, what[i]);
+    if (result->timeline != NULL)
+        print_timeline(result->timeline, outputs[FILE_PERFETTO].path);
+}
+
+static zipccl_status simulate(const struct options *options, const struct zipccl_trace *trace,
+                              const struct zipccl_cluster_file *cluster,
+                              struct zipccl_replay_result **result, struct zipccl_error *error)
+{
+    struct zipccl_replay_options replay = options->replay;
+    struct zipccl_progress progress;
+
+    zipccl_progress_start(&progress, !options->quiet);
+    replay.progress = progress.wanted ? zipccl_progress_update : NULL;
+    replay.progress_context = &progress;
+    zipccl_status status = zipccl_replay(trace, cluster, &replay, result, error);
+    zipccl_progress_end(&progress);
+    return status;
 }
 
 static zipccl_status replay_one(const struct options *options, const char *path,
-                                const struct zipccl_cluster_file *cluster,
+                                const struct zipccl_cluster_file *file,
                                 struct zipccl_output *outputs, struct zipccl_error *error)
 {
-    struct zipccl_replay_options replay = options->replay;
     struct zipccl_replay_result *result = NULL;
-    struct zipccl_trace *trace = NULL;
-    struct zipccl_progress progress;
-
-    ZIPCCL_TRY(zipccl_trace_load(path, &trace, error));
+    struct zipccl_replay_input input;
+    struct zipccl_cluster cluster;
     zipccl_status status = ZIPCCL_OK;
+
+    ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
+    ZIPCCL_TRY(zipccl_replay_input_load(
+        path, &options->import, (uint64_t)cluster.nodes * cluster.gpus_per_node, &input, error));
     for (int i = 0; i < NUM_FILES; i++)
-        if (zipccl_output_is(&outputs[i], trace->samples_path))
+        if (zipccl_output_is(&outputs[i], input.trace->samples_path))
             status = zipccl_fail(error, ZIPCCL_ERR_INPUT,
                                  "%s: an output must not overwrite an input", outputs[i].path);
-    if (status == ZIPCCL_OK) {
-        zipccl_progress_start(&progress, !options->quiet);
-        replay.progress = progress.wanted ? zipccl_progress_update : NULL;
-        replay.progress_context = &progress;
-        status = zipccl_replay(trace, cluster, &replay, &result, error);
-        zipccl_progress_end(&progress);
-    }
+    if (status == ZIPCCL_OK)
+        status = simulate(options, input.trace, file, &result, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_replay_input_note(&input, result, error);
     if (status == ZIPCCL_OK)
         status = write_files(result, outputs, error);
     if (status == ZIPCCL_OK)
-        print_result(options, result, outputs);
+        print_result(options, &input, result, outputs);
     zipccl_replay_result_destroy(result);
-    zipccl_trace_destroy(trace);
+    zipccl_replay_input_release(&input);
     return status;
 }
 
@@ -364,6 +481,7 @@ int zipccl_replay_command(int argc, char **argv)
     if (options == NULL)
         return ZIPCCL_EXIT_FAILED;
     zipccl_replay_options_init(&options->replay);
+    zipccl_import_options_init(&options->import);
     set_mode(options, "all");
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl replay", options, &helped);
     if (code == ZIPCCL_EXIT_OK && !helped)

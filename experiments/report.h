@@ -55,6 +55,17 @@ double zipccl_report_nic_share(const struct zipccl_replay_result *result);
 zipccl_status zipccl_report_json(const struct zipccl_replay_result *result, FILE *out,
                                  struct zipccl_error *error);
 
+/*
+ * Write the timeline as Chrome trace events, through gzip if wanted.
+ *
+ * ZIPCCL_ERR_ARG if the result holds no timeline, ZIPCCL_ERR_IO, ZIPCCL_ERR_NOMEM.
+ */
+zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, bool gzip,
+                                     FILE *out, struct zipccl_error *error);
+
+/* "raw", "compressed", "adaptive" by ZIPCCL_STEP_... */
+extern const char *const zipccl_step_names[ZIPCCL_NUM_STEPS];
+
 /* Write the rows as CSV with a header line, quoted as in RFC 4180; missing numbers are empty. */
 zipccl_status zipccl_report_csv(const struct zipccl_replay_result *result, FILE *out,
                                 struct zipccl_error *error);

@@ -225,7 +225,9 @@ static void print_raw_strategies(const struct zipccl_replay_result *result, FILE
 
         if (named_before(result, i, true))
             continue;
-        fprintf(out, "%s%s", i > 0 ? "; " : "", rows[i].strategy_raw);
+        fprintf(out, "%s%s", i > 0 ? "; " : "",
+                strcmp(rows[i].strategy_raw, "none") != 0 ? rows[i].strategy_raw
+                                                          : "nothing to send");
         for (size_t k = i; k < result->nrows; k++)
             if (strcmp(rows[k].strategy_raw, rows[i].strategy_raw) == 0 &&
                 !named_before(result, k, false)) {

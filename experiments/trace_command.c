@@ -1,10 +1,11 @@
 /*
- * trace_command.c - zipccl trace info
+ * trace_command.c - zipccl trace: info, and the way to import
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/trace_command.h"
 
+#include "experiments/import_command.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "traces/info.h"
@@ -23,9 +24,11 @@ static const struct argp_option option_table[] = {
     {"json", 'J', "FILE", 0, "write the same as JSON", 0}, {0}};
 
 static const char doc[] =
-    "Look at training traces."
-    "\v  info TRACE     what it is, its groups, events and samples; the whole "
-    "trace is read and checked";
+    "Look at training traces, and make them from files of other tools."
+    "\v  info TRACE               what it is, its groups, events and samples; the whole "
+    "trace is read and checked\n"
+    "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
+    "options";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -87,17 +90,20 @@ static zipccl_status print_info(const struct options *options, struct zipccl_err
 
 int zipccl_trace_command(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse_option, "info TRACE", doc,
-                                     NULL,         NULL,         NULL};
+    static const struct argp argp = {
+        option_table, parse_option, "info TRACE | import FILE... -o OUT", doc, NULL, NULL, NULL};
     struct options options = {0};
     struct zipccl_error error = {""};
     bool helped;
+
+    if (argc > 1 && strcmp(argv[1], "import") == 0)
+        return zipccl_import_command(argc - 1, argv + 1);
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl trace", &options, &helped);
 
     if (code != ZIPCCL_EXIT_OK || helped)
         return code;
     if (options.action == NULL || strcmp(options.action, "info") != 0)
-        return zipccl_usage_error(program, "trace: expected 'info', found '%s'",
+        return zipccl_usage_error(program, "trace: expected 'info' or 'import', found '%s'",
                                   options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace info: name a trace");

@@ -26,7 +26,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
-    {"trace", "look at a training trace", zipccl_trace_command},
+    {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
 #ifdef ZIPCCL_HAVE_CODEC_STAT
     {"codec", "look at what the codec makes of tensors", zipccl_codec_command},
 #endif

@@ -59,8 +59,9 @@ static zipccl_status add_class(struct zipccl_program *p, const struct zipccl_eve
     if (classes == NULL)
         return ZIPCCL_ERR_NOMEM;
     p->classes = classes;
-    classes[p->nclasses] =
-        (struct zipccl_program_class){e, &p->trace->header.groups[e->group], set, NULL};
+    classes[p->nclasses] = (struct zipccl_program_class){
+        e, p->fold != NULL ? &p->fold->groups[e->group].placed : &p->trace->header.groups[e->group],
+        set, NULL};
     ZIPCCL_TRY(make_splits(p->trace, &classes[p->nclasses]));
     *out = p->nclasses++;
     return ZIPCCL_OK;
@@ -104,18 +105,45 @@ zipccl_status zipccl_program_add_call(struct zipccl_program *program,
     return status == ZIPCCL_OK ? ZIPCCL_OK : zipccl_fail(error, status, "out of memory");
 }
 
-/* A part of the group makes one call; groups of several parts make theirs side by side. */
-void zipccl_program_count_call(struct zipccl_program *program,
-                               const struct zipccl_program_event *event)
+/* Calls and recorded time of each rank in row 'index'; the rank with most calls gives the row. */
+static void count_row(struct zipccl_program *program, uint32_t index, uint64_t *calls,
+                      double *recorded_s)
 {
-    struct zipccl_program_row *row;
+    struct zipccl_program_row *row = &program->rows[index];
 
-    if (event->group == NULL)
-        return;
-    row = &program->rows[event->row];
-    row->calls++;
-    if (event->event->recorded_s < 0)
-        row->recorded_s = -1;
-    else if (row->recorded_s >= 0)
-        row->recorded_s += event->event->recorded_s;
+    memset(calls, 0, program->nranks * sizeof(*calls));
+    memset(recorded_s, 0, program->nranks * sizeof(*recorded_s));
+    for (size_t i = 0; i < program->nevents; i++) {
+        const struct zipccl_program_event *e = &program->events[i];
+
+        if (e->group == NULL || e->row != index)
+            continue;
+        for (uint32_t rank = 0; rank < program->nranks; rank++) {
+            if (e->part_of[rank] == ZIPCCL_NO_PART)
+                continue;
+            calls[rank] += e->calls;
+            if (e->event->recorded_s < 0)
+                recorded_s[rank] = -1;
+            else if (recorded_s[rank] >= 0)
+                recorded_s[rank] += (double)e->calls * e->event->recorded_s;
+        }
+    }
+    for (uint32_t rank = 0; rank < program->nranks; rank++)
+        if (calls[rank] > row->calls) {
+            row->calls = calls[rank];
+            row->recorded_s = recorded_s[rank];
+        }
+}
+
+zipccl_status zipccl_program_count_calls(struct zipccl_program *program)
+{
+    uint64_t *calls = malloc(program->nranks * sizeof(*calls));
+    double *recorded_s = malloc(program->nranks * sizeof(*recorded_s));
+    bool ok = calls != NULL && recorded_s != NULL;
+
+    for (uint32_t i = 0; ok && i < program->nrows; i++)
+        count_row(program, i, calls, recorded_s);
+    free(calls);
+    free(recorded_s);
+    return ok ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
 }

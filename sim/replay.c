@@ -16,6 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
+/* SimGrid's matrix of a collective takes 72 bytes times the square of its ranks. */
+#define T1_MAX_GROUP 4096
+
+/*
+ * A simulation at T1 takes about this long times events times ranks squared: 0.15 to 0.3 us for a
+ * SimAI trace of 450 events on 128 to 512 ranks (zipccl replay --mode raw, one Xeon core).
+ */
+#define T1_COST_S 0.2e-6
+
+/* Longer than this is refused, and longer than that is told while it runs. */
+#define T1_MAX_S  7200.0
+#define T1_LONG_S 60.0
+
 static double now(void)
 {
     struct timespec t;
@@ -30,6 +43,8 @@ void zipccl_replay_options_init(struct zipccl_replay_options *options)
     options->raw = options->compressed = options->adaptive = true;
     options->fidelity = ZIPCCL_FIDELITY_T1;
     options->sensitivities = true;
+    options->timeline_mode = ZIPCCL_STEP_ADAPTIVE;
+    options->timeline_ranks = ZIPCCL_TIMELINE_RANKS;
 }
 
 static uint32_t cores(void)
@@ -45,12 +60,51 @@ static void report(struct zipccl_replay_state *s, const char *what)
         s->options.progress(s->options.progress_context, s->ndone, s->ntasks, what);
 }
 
+static double t1_seconds(const struct zipccl_replay_state *s)
+{
+    double nranks = s->program->nranks;
+
+    return T1_COST_S * (double)s->program->nops * nranks * nranks;
+}
+
+/* What can be replayed in sensible time at T1. */
+static zipccl_status check_t1(const struct zipccl_replay_state *s, struct zipccl_error *error)
+{
+    static const char advice[] = "--fidelity t0 replays ranks that do the same once";
+    uint32_t largest = 0;
+
+    for (size_t i = 0; i < s->program->nevents; i++) {
+        const struct zipccl_program_event *e = &s->program->events[i];
+
+        if (e->group != NULL && e->group->size > largest)
+            largest = e->group->size;
+    }
+    if (largest > T1_MAX_GROUP)
+        return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                           "a group has %u ranks, at most %d at T1; %s", largest, T1_MAX_GROUP,
+                           advice);
+    if (t1_seconds(s) > T1_MAX_S)
+        return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                           "%zu events on %u ranks take about %.0f hours a simulation at T1; %s",
+                           s->program->nops, s->program->nranks, t1_seconds(s) / 3600, advice);
+    return ZIPCCL_OK;
+}
+
+static void report_steps(struct zipccl_replay_state *s)
+{
+    char what[64] = "steps";
+
+    if (s->options.fidelity == ZIPCCL_FIDELITY_T1 && t1_seconds(s) > T1_LONG_S)
+        snprintf(what, sizeof(what), "steps, ~%.0f min each (t0 is quick)", t1_seconds(s) / 60);
+    report(s, what);
+}
+
 static void base_done(void *context, uint32_t ndone)
 {
     struct zipccl_replay_state *s = context;
 
     s->ndone = ndone;
-    report(s, "steps");
+    report_steps(s);
 }
 
 static void extra_done(void *context, uint32_t ndone)
@@ -65,7 +119,7 @@ static void extra_done(void *context, uint32_t ndone)
 static zipccl_status name_trace(const struct zipccl_trace *trace, zipccl_status status,
                                 const struct zipccl_error *why, struct zipccl_error *error)
 {
-    if (status != ZIPCCL_ERR_INPUT || trace->path == NULL)
+    if ((status != ZIPCCL_ERR_INPUT && status != ZIPCCL_ERR_UNSUPPORTED) || trace->path == NULL)
         return zipccl_fail(error, status, "%s", why->text);
     return zipccl_fail(error, status, "%.180s: %.320s", trace->path, why->text);
 }
@@ -78,10 +132,23 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
 
     ZIPCCL_TRY(zipccl_cluster_get(s->file, &s->cluster, error));
     ZIPCCL_TRY(zipccl_samples_open(s->trace->samples_path, s->options.ratio, &s->samples, error));
-    status = zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, &why);
+    status =
+        s->options.fidelity == ZIPCCL_FIDELITY_T0
+            ? zipccl_program_create_folded(s->trace, &s->cluster, s->samples, &s->program, &why)
+            : zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, &why);
+    if (status == ZIPCCL_OK && s->options.fidelity == ZIPCCL_FIDELITY_T1)
+        status = check_t1(s, &why);
     if (status != ZIPCCL_OK)
         return name_trace(s->trace, status, &why, error);
-    s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, s->options.fidelity};
+    s->base = (struct zipccl_run_base){.program = s->program,
+                                       .cluster = &s->cluster,
+                                       .samples = s->samples,
+                                       .fidelity = s->options.fidelity};
+    if (s->options.timeline &&
+        zipccl_timeline_choose(s->trace->header.nranks, s->cluster.gpus_per_node,
+                               s->options.timeline_ranks, &s->base.kept,
+                               &s->base.nkept) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     zipccl_scenario_init(&scenario);
     scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;
     return zipccl_pricing_create(s->program, &s->cluster, &scenario, s->samples, &s->pricing,
@@ -127,13 +194,13 @@ static zipccl_status run_steps(struct zipccl_replay_state *s, struct zipccl_repl
     uint32_t n = 0;
 
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
-        if (zipccl_run_init(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
+        if (zipccl_run_init_kept(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
             return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
         s->runs[mode].pricing = s->pricing;
         if (mode != ZIPCCL_STEP_ADAPTIVE || like == ZIPCCL_STEP_ADAPTIVE)
             tasks[n++] = zipccl_run_task(&s->runs[mode]);
     }
-    report(s, "steps");
+    report_steps(s);
     ZIPCCL_TRY(zipccl_child_run(tasks, n, s->options.nprocs, base_done, s, error));
     if (like != ZIPCCL_STEP_ADAPTIVE)
         zipccl_run_copy(&s->runs[ZIPCCL_STEP_ADAPTIVE], &s->runs[like]);
@@ -232,6 +299,19 @@ static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_rep
     return ZIPCCL_OK;
 }
 
+/* Of the run that stands behind the mode: adaptive may be pinned to another. */
+static zipccl_status keep_timeline(const struct zipccl_replay_state *s,
+                                   struct zipccl_replay_result *r)
+{
+    int mode = s->options.timeline_mode;
+    int run = mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode;
+
+    ZIPCCL_TRY(
+        zipccl_timeline_create(s->program, s->pricing, run, &s->runs[run].kept, &r->timeline));
+    r->timeline->mode = mode;
+    return ZIPCCL_OK;
+}
+
 static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                           struct zipccl_error *error)
 {
@@ -244,7 +324,7 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
         ZIPCCL_TRY(run_extras(s, r, error));
     snprintf(r->fidelity, sizeof(r->fidelity), "%s",
              s->options.fidelity == ZIPCCL_FIDELITY_T1 ? "t1" : "t0");
-    r->nranks = s->program->nranks;
+    r->nranks = s->trace->header.nranks;
     r->nodes = s->cluster.nodes;
     r->gpus_per_node = s->cluster.gpus_per_node;
     r->codec_sms = s->cluster.codec_sms;
@@ -255,7 +335,8 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
         r->end_to_end_speedup = raw_s / r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
     if (s->options.raw && raw_s > 0)
         r->exposed_comm_share = r->steps[ZIPCCL_STEP_RAW].exposed_s / raw_s;
-    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK)
+    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK ||
+        (s->options.timeline && keep_timeline(s, r) != ZIPCCL_OK))
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     return ZIPCCL_OK;
 }
@@ -270,6 +351,15 @@ static void release(struct zipccl_replay_state *s)
     zipccl_pricing_destroy(s->pricing);
     zipccl_program_destroy(s->program);
     zipccl_samples_close(s->samples);
+    free(s->base.kept);
+}
+
+static bool timeline_runs(const struct zipccl_replay_options *o)
+{
+    bool runs[ZIPCCL_NUM_STEPS] = {o->raw, o->compressed, o->adaptive};
+
+    return !o->timeline || (o->timeline_mode >= 0 && o->timeline_mode < ZIPCCL_NUM_STEPS &&
+                            runs[o->timeline_mode] && o->timeline_ranks > 0);
 }
 
 zipccl_status zipccl_replay(const struct zipccl_trace *trace,
@@ -284,6 +374,8 @@ zipccl_status zipccl_replay(const struct zipccl_trace *trace,
 
     if (trace == NULL || cluster == NULL || out == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: no trace or no cluster");
+    if (options != NULL && !timeline_runs(options))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: a timeline of nothing");
     s = calloc(1, sizeof(*s));
     r = calloc(1, sizeof(*r));
     if (s == NULL || r == NULL) {

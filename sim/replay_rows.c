@@ -9,22 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the events of one row add up to. */
+/* What the events of one row add up to; bytes over all ranks until the mean is taken. */
 struct sums {
     double raw_bytes, wire_bytes;
     double by_source[ZIPCCL_NUM_RATIO_SOURCES]; /* raw bytes */
     double weight[ZIPCCL_NUM_STEPS];            /* time of the call whose name is shown */
     char name[ZIPCCL_NUM_STEPS][48];
 };
-
-static double calls_of(const struct zipccl_program *program, size_t event)
-{
-    double n = 0;
-
-    for (size_t op = 0; op < program->nops; op++)
-        n += program->ops[op].event == event;
-    return n;
-}
 
 /* The strategy that takes most of the row's time gives the row its name. */
 static void weigh_name(struct sums *sums, int mode, const struct zipccl_price *price, double calls)
@@ -37,22 +28,20 @@ static void weigh_name(struct sums *sums, int mode, const struct zipccl_price *p
     memcpy(sums->name[mode], price->name, sizeof(price->name));
 }
 
+/* Parts of a group that lie differently may do differently. */
 static void add_event(const struct zipccl_replay_state *state, size_t index, struct sums *sums)
 {
     const struct zipccl_program_event *e = &state->program->events[index];
-    double calls = calls_of(state->program, index), raw = 0, wire = 0, nparts = 0;
-    uint32_t set;
+    enum zipccl_ratio_source source =
+        zipccl_samples_source(state->samples, state->program->classes[e->class].set);
+    double calls = (double)e->calls;
 
-    /* Parts of a group that lie differently may do differently; bytes are a mean over them. */
     for (uint32_t part = 0; part < e->nparts; part++) {
         const struct zipccl_price *adaptive;
 
         if (e->nmembers[part] == 0)
             continue;
         adaptive = zipccl_pricing_get(state->pricing, e, part, state->pinned);
-        raw += adaptive->raw_bytes;
-        wire += adaptive->wire_bytes;
-        nparts++;
         for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
             weigh_name(sums, mode,
                        mode == ZIPCCL_STEP_ADAPTIVE
@@ -60,12 +49,39 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
                            : zipccl_pricing_get(state->pricing, e, part, mode),
                        calls);
     }
-    if (nparts == 0)
+    for (uint32_t rank = 0; rank < state->program->nranks; rank++) {
+        double n = calls * zipccl_program_weight(state->program, rank);
+        const struct zipccl_price *adaptive;
+
+        if (e->part_of[rank] == ZIPCCL_NO_PART)
+            continue;
+        adaptive = zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->pinned);
+        sums->raw_bytes += n * adaptive->raw_bytes;
+        sums->wire_bytes += n * adaptive->wire_bytes;
+        sums->by_source[source] += n * adaptive->raw_bytes;
+    }
+}
+
+/* Bytes per rank: the mean over the ranks that take part in the row. */
+static void take_means(const struct zipccl_program *program, uint32_t row, struct sums *sums)
+{
+    double nranks = 0;
+
+    for (uint32_t rank = 0; rank < program->nranks; rank++)
+        for (size_t i = 0; i < program->nevents; i++) {
+            const struct zipccl_program_event *e = &program->events[i];
+
+            if (e->group == NULL || e->row != row || e->part_of[rank] == ZIPCCL_NO_PART)
+                continue;
+            nranks += zipccl_program_weight(program, rank);
+            break;
+        }
+    if (nranks == 0)
         return;
-    set = state->program->classes[e->class].set;
-    sums->raw_bytes += raw / nparts * calls;
-    sums->wire_bytes += wire / nparts * calls;
-    sums->by_source[zipccl_samples_source(state->samples, set)] += raw / nparts * calls;
+    sums->raw_bytes /= nranks;
+    sums->wire_bytes /= nranks;
+    for (int k = 0; k < ZIPCCL_NUM_RATIO_SOURCES; k++)
+        sums->by_source[k] /= nranks;
 }
 
 static enum zipccl_ratio_source main_source(const struct sums *sums)
@@ -174,6 +190,8 @@ zipccl_status zipccl_replay_rows(const struct zipccl_replay_state *state,
     for (size_t i = 0; i < state->program->nevents; i++)
         if (state->program->events[i].group != NULL)
             add_event(state, i, &sums[state->program->events[i].row]);
+    for (uint32_t i = 0; i < nrows; i++)
+        take_means(state->program, i, &sums[i]);
     for (uint32_t i = 0; i < nrows; i++)
         fill_row(state, i, &sums[i], &result->rows[i]);
     result->nrows = nrows;

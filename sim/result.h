@@ -65,6 +65,24 @@ struct zipccl_result_sensitivity {
     double step_raw_s, step_adaptive_s, end_to_end_speedup, comm_speedup;
 };
 
+/* What an importer assumed ('guess') or noted, how often and from which line on. */
+struct zipccl_result_import_item {
+    char what[24];
+    char text[232];
+    uint64_t count, line; /* line 0: the file as a whole */
+    bool guess;
+};
+
+/* Where the trace came from, if it was imported for this replay. */
+struct zipccl_result_import {
+    char format[16];
+    uint64_t nlayers, ncollectives, nguesses;
+    size_t nitems;
+    struct zipccl_result_import_item *items;
+};
+
+struct zipccl_timeline; /* sim/timeline.h */
+
 struct zipccl_replay_result {
     bool measured;
     char fidelity[8]; /* "t0", "t1" */
@@ -92,6 +110,8 @@ struct zipccl_replay_result {
     char raw_dtypes[128];   /* their names, "fp32, int64" */
     double source_share[5]; /* share of bytes by ratio source: captured class model given none */
     double wall_s;          /* what the replay took */
+    struct zipccl_result_import *import; /* NULL: the trace was not imported */
+    struct zipccl_timeline *timeline;    /* NULL: not asked for */
 };
 
 void zipccl_replay_result_destroy(struct zipccl_replay_result *result);

@@ -9,6 +9,7 @@
 #include "sim/child.h"
 #include "sim/pricing.h"
 #include "sim/replay.h"
+#include "sim/timeline_build.h"
 
 /* What all runs of a replay share. */
 struct zipccl_run_base {
@@ -16,6 +17,8 @@ struct zipccl_run_base {
     const struct zipccl_cluster *cluster;
     struct zipccl_samples *samples;
     enum zipccl_fidelity fidelity;
+    uint32_t nkept; /* ranks of which runs of the cluster as it is keep all times; 0: none */
+    uint32_t *kept; /* [nkept] */
 };
 
 /* One run: the caller sets 'scenario' and 'pricing' if they differ from what init gives. */
@@ -26,16 +29,21 @@ struct zipccl_run {
     int mode;                             /* ZIPCCL_STEP_... */
     struct zipccl_result_step *step;      /* results, owned by the run */
     double *row_time, *row_exposed;       /* [nrows] */
+    struct zipccl_kept_times kept;        /* of the timeline's ranks, if there is one */
 };
 
 /* Set up a run of the cluster as it is; ZIPCCL_ERR_NOMEM. */
 zipccl_status zipccl_run_init(struct zipccl_run *run, const struct zipccl_run_base *base, int mode);
+
+/* The same, keeping the times of base->kept. */
+zipccl_status zipccl_run_init_kept(struct zipccl_run *run, const struct zipccl_run_base *base,
+                                   int mode);
 void zipccl_run_release(struct zipccl_run *run);
 
 /* The run as work for a child process; its results are valid once that has ended. */
 struct zipccl_child_task zipccl_run_task(struct zipccl_run *run);
 
-/* Take over the results of 'from', a run of the same program. */
+/* Take over the results of 'from', a run of the same program that keeps as much. */
 void zipccl_run_copy(struct zipccl_run *to, const struct zipccl_run *from);
 
 /* Run up to four and wait. */

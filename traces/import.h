@@ -16,10 +16,11 @@
 #define ZIPCCL_IMPORT_NAME_SIZE 16
 
 struct zipccl_import_options {
-    bool strict;             /* a guess is an error */
-    const char *name;        /* of the trace; NULL: from the file's name */
-    const char *samples;     /* .safetensors, relative to the folder of the output; NULL: none */
-    uint32_t nranks;         /* world size where the file does not say it; 0: not given */
+    bool strict;            /* a guess is an error */
+    const char *name;       /* of the trace; NULL: from the file's name */
+    const char *samples;    /* .safetensors, relative to the folder of the output; NULL: none */
+    uint32_t nranks;        /* world size where the file does not say it; 0: not given */
+    uint32_t likely_nranks; /* world to assume if 'nranks' is 0 and the groups divide it; 0: none */
     uint32_t ranks_per_node; /* 0: unknown */
     bool dtype_given;        /* 'dtype' is that of activations and parameters */
     enum zipccl_dtype dtype;

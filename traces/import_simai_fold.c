@@ -35,6 +35,7 @@ static zipccl_status default_degree(struct simai_workload *w, const char *what, 
 static zipccl_status find_world(struct simai_workload *w)
 {
     uint64_t given = w->importer->options->nranks, unit = w->tp * w->pp * w->ep;
+    uint64_t likely = w->importer->options->likely_nranks;
 
     if (w->all_gpus > 0)
         return zipccl_import_count(
@@ -44,7 +45,8 @@ static zipccl_status find_world(struct simai_workload *w)
         w->all_gpus = given;
         return ZIPCCL_OK;
     }
-    w->all_gpus = (DEFAULT_WORLD + unit - 1) / unit * unit;
+    w->all_gpus =
+        likely > 0 && likely % unit == 0 ? likely : (DEFAULT_WORLD + unit - 1) / unit * unit;
     return zipccl_import_count(w->importer, true, "all_gpus", 1, 1,
                                "the file does not say how many ranks there are: %" PRIu64
                                " are assumed, option nranks sets another number",

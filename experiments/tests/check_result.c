@@ -111,10 +111,10 @@ static void check_notes(yajl_val result, const char *key)
 
 static void check_result(yajl_val result)
 {
-    static const char *const keys[] = {
-        "schema",        "kind",          "fidelity",   "trace",    "cluster",
-        "settings",      "assumptions",   "rows",       "totals",   "steps",
-        "adaptive_note", "sensitivities", "break_even", "warnings", NULL};
+    static const char *const keys[] = {"schema",     "kind",     "fidelity",      "trace",
+                                       "cluster",    "settings", "assumptions",   "rows",
+                                       "totals",     "steps",    "adaptive_note", "sensitivities",
+                                       "break_even", "warnings", "import",        NULL};
     static const char *const totals[] = {"step_time_recorded_s",
                                          "step_time_raw_s",
                                          "step_time_compressed_s",

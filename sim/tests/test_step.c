@@ -68,7 +68,8 @@ static const struct zipccl_result_step *run(struct setup *s, const struct toy *t
     struct zipccl_error error = {""};
     zipccl_status status = start(s, t, ratio, &error);
 
-    s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, fidelity};
+    s->base = (struct zipccl_run_base){
+        .program = s->program, .cluster = &s->cluster, .samples = s->samples, .fidelity = fidelity};
     if (status == ZIPCCL_OK)
         status = zipccl_run_init(&s->run, &s->base, mode);
     if (status == ZIPCCL_OK)
