@@ -6,12 +6,11 @@
 #include "experiments/trace_command.h"
 
 #include "experiments/import_command.h"
-#include "experiments/output.h"
+#include "experiments/inspect.h"
 #include "experiments/program.h"
 #include "traces/info.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char program[] = "zipccl";
@@ -50,44 +49,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-static zipccl_status write_json(const struct options *options, struct zipccl_error *error)
-{
-    struct zipccl_output output;
-    zipccl_status status;
-
-    ZIPCCL_TRY(zipccl_output_check(&output, options->json, error));
-    if (zipccl_output_is(&output, options->path))
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: an output must not overwrite an input",
-                           output.path);
-    status = zipccl_output_open(&output, error);
-    if (status == ZIPCCL_OK && output.file != NULL)
-        status = zipccl_trace_info_json(options->path, output.file, error);
-    if (status == ZIPCCL_OK)
-        status = zipccl_output_close(&output, error);
-    if (status == ZIPCCL_OK)
-        status = zipccl_output_commit(&output, error);
-    zipccl_output_discard(&output);
-    return status;
-}
-
-/* Into memory first: a trace that is broken at its end prints an error, not half a table. */
-static zipccl_status print_info(const struct options *options, struct zipccl_error *error)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *memory = open_memstream(&text, &n);
-
-    if (memory == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "trace: out of memory");
-    zipccl_status status = zipccl_trace_info_print(options->path, memory, error);
-    if (fclose(memory) != 0 && status == ZIPCCL_OK)
-        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "trace: out of memory");
-    if (status == ZIPCCL_OK)
-        fwrite(text, 1, n, stdout);
-    free(text);
-    return status;
-}
-
 int zipccl_trace_command(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -107,8 +68,7 @@ int zipccl_trace_command(int argc, char **argv)
                                   options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace info: name a trace");
-    zipccl_status status = write_json(&options, &error);
-    if (status == ZIPCCL_OK)
-        status = print_info(&options, &error);
+    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_trace_info_print,
+                                          zipccl_trace_info_json, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
