@@ -13,7 +13,6 @@
 #include "experiments/progress.h"
 #include "experiments/replay_input.h"
 #include "experiments/report.h"
-#include "experiments/sink.h"
 #include "models/cluster.h"
 #include "models/units.h"
 #include "sim/replay.h"
@@ -347,7 +346,7 @@ static zipccl_status fill_files(const struct zipccl_replay_result *result, const
     if (outputs[FILE_HTML].file != NULL)
         ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
     if (outputs[FILE_PERFETTO].file != NULL)
-        ZIPCCL_TRY(zipccl_report_perfetto(result, zipccl_sink_is_gzip(outputs[FILE_PERFETTO].path),
+        ZIPCCL_TRY(zipccl_report_perfetto(result, outputs[FILE_PERFETTO].path,
                                           outputs[FILE_PERFETTO].file, error));
     for (int i = 0; i < NUM_FILES; i++)
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));

@@ -56,11 +56,11 @@ zipccl_status zipccl_report_json(const struct zipccl_replay_result *result, FILE
                                  struct zipccl_error *error);
 
 /*
- * Write the timeline as Chrome trace events, through gzip if wanted.
+ * Write the timeline as Chrome trace events; 'path' is for messages, gzip if it ends in .gz.
  *
  * ZIPCCL_ERR_ARG if the result holds no timeline, ZIPCCL_ERR_IO, ZIPCCL_ERR_NOMEM.
  */
-zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, bool gzip,
+zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, const char *path,
                                      FILE *out, struct zipccl_error *error);
 
 /* "raw", "compressed", "adaptive" by ZIPCCL_STEP_... */

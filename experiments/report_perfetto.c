@@ -253,7 +253,7 @@ static zipccl_status put_all(struct writer *w, struct zipccl_error *error)
     return ZIPCCL_OK;
 }
 
-zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, bool gzip,
+zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, const char *path,
                                      FILE *out, struct zipccl_error *error)
 {
     struct writer w = {.result = result, .timeline = result->timeline};
@@ -262,7 +262,7 @@ zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, 
     if (w.timeline == NULL || w.timeline->nranks == 0)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "timeline: none was kept");
     w.header = &w.timeline->trace->header;
-    ZIPCCL_TRY(zipccl_sink_open(out, gzip, &w.sink, error));
+    ZIPCCL_TRY(zipccl_sink_open(out, path, &w.sink, error));
     w.gen = yajl_gen_alloc(NULL);
     if (w.gen == NULL) {
         zipccl_sink_close(w.sink, NULL);

@@ -6,6 +6,7 @@
 #include "experiments/sink.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -14,26 +15,35 @@ enum { BUFFER = 65536 };
 
 struct zipccl_sink {
     FILE *file;
+    const char *path;
     bool gzip, failed;
     int reason;
     z_stream z;
     unsigned char out[BUFFER];
 };
 
-zipccl_status zipccl_sink_open(FILE *file, bool gzip, struct zipccl_sink **out,
+static bool ends_in_gz(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n > 3 && strcmp(path + n - 3, ".gz") == 0;
+}
+
+zipccl_status zipccl_sink_open(FILE *file, const char *path, struct zipccl_sink **out,
                                struct zipccl_error *error)
 {
     struct zipccl_sink *sink = calloc(1, sizeof *sink);
 
     if (sink == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "output: out of memory");
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
     sink->file = file;
-    sink->gzip = gzip;
+    sink->path = path;
+    sink->gzip = ends_in_gz(path);
     /* 16 more than the window asks for a gzip wrapper. */
-    if (gzip && deflateInit2(&sink->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
-                             Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (sink->gzip && deflateInit2(&sink->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
+                                   Z_DEFAULT_STRATEGY) != Z_OK) {
         free(sink);
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "output: out of memory");
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
     }
     *out = sink;
     return ZIPCCL_OK;
@@ -83,14 +93,8 @@ zipccl_status zipccl_sink_close(struct zipccl_sink *sink, struct zipccl_error *e
         deflateEnd(&sink->z);
     }
     if (sink->failed)
-        status = zipccl_fail(error, ZIPCCL_ERR_IO, "output: %s", strerror(sink->reason));
+        status = zipccl_fail(error, ZIPCCL_ERR_IO, "%s: cannot write: %s", sink->path,
+                             strerror(sink->reason));
     free(sink);
     return status;
-}
-
-bool zipccl_sink_is_gzip(const char *path)
-{
-    size_t n = strlen(path);
-
-    return n > 3 && strcmp(path + n - 3, ".gz") == 0;
 }

@@ -8,16 +8,18 @@
 
 #include "core/status.h"
 
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 struct zipccl_sink;
 
 /*
- * Start writing to 'file', which stays the caller's.  The gzip header has neither time nor name:
- * equal text gives equal bytes.  ZIPCCL_ERR_NOMEM.
+ * Start writing to 'file', which stays the caller's, through gzip if 'path' ends in .gz.
+ *
+ * path  for messages; borrowed
+ * The gzip header has neither time nor name: equal text gives equal bytes.  ZIPCCL_ERR_NOMEM.
  */
-zipccl_status zipccl_sink_open(FILE *file, bool gzip, struct zipccl_sink **out,
+zipccl_status zipccl_sink_open(FILE *file, const char *path, struct zipccl_sink **out,
                                struct zipccl_error *error);
 
 /* Put [n] bytes; the signature is that of yajl_print_t.  Failures are told at the end. */
@@ -25,8 +27,5 @@ void zipccl_sink_put(void *sink, const char *text, size_t n);
 
 /* Put what is left and free the sink.  ZIPCCL_ERR_IO if anything was lost. */
 zipccl_status zipccl_sink_close(struct zipccl_sink *sink, struct zipccl_error *error);
-
-/* True if 'path' ends in .gz. */
-bool zipccl_sink_is_gzip(const char *path);
 
 #endif
