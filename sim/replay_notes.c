@@ -70,6 +70,11 @@ static void add_settings(const struct zipccl_replay_state *state, struct zipccl_
         snprintf(text, sizeof(text), "%.6g", state->options.ratio);
         set_note(&r->settings[r->nsettings++], "ratio", text, "", "--ratio");
     }
+    if (state->program->fold != NULL && state->program->nranks < r->nranks) {
+        snprintf(text, sizeof(text), "%u of %u", state->program->nranks, r->nranks);
+        set_note(&r->settings[r->nsettings++], "ranks computed", text, "",
+                 "ranks that do the same in groups that lie alike have equal times at T0");
+    }
     s = zipccl_cluster_settings(state->file, &keys);
     for (size_t i = 0; i < keys && r->nsettings < MAX_NOTES; i++)
         if (s[i].overridden)
