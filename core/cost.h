@@ -6,13 +6,16 @@
  * use it; T1 is checked against it.  It knows no contention between collectives.  A step costs
  *
  *     EXCHANGE, NATIVE  max(NVLink, NIC and fabric load / rate) + rounds * alpha, the NICs' alpha if
- *                       a flow leaves its node; the arithmetic of reductions is not charged
+ *                       a flow leaves its node
  *     SIZES             its small exchange, and the fence
  *     ENCODE, DECODE    the launch, and the raw bytes of the busiest rank / rate
+ *     REDUCE            as DECODE, for the messages that it decodes; raw elements cost nothing
  *     COPY              the bytes of the busiest rank / rate
  *     RESOLVE           nothing
  *
- * where a load counts every flow through a port in one direction.
+ * where a load counts every flow through a port in one direction.  The additions of a reduction are
+ * charged to nobody, neither to a native collective nor to our REDUCE steps, coded or raw: a library
+ * adds while it copies, at the rates above.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

@@ -55,7 +55,9 @@ static bool run_rank(void *context, uint32_t rank)
                               b.displs[2],
                               b.displs[3],
                               staging(exec, plan->tx_bytes),
-                              staging(exec, plan->rx_bytes)};
+                              staging(exec, plan->rx_bytes),
+                              staging(exec, plan->tmp_bytes),
+                              staging(exec, plan->acc_bytes)};
     status = zipccl_execute(&run, w->t[rank], exec, &job->stats[rank]);
     right = buffers_right(&b, c);
     if (status != ZIPCCL_OK || !right)
@@ -63,6 +65,8 @@ static bool run_rank(void *context, uint32_t rank)
                 right ? "right" : "wrong");
     exec->ops->free(exec, run.tx);
     exec->ops->free(exec, run.rx);
+    exec->ops->free(exec, run.tmp);
+    exec->ops->free(exec, run.acc);
     buffers_close(&b);
     zipccl_plan_destroy(plan);
     return status == ZIPCCL_OK && right;
