@@ -52,7 +52,8 @@ enum kind {
     KIND_SPECIAL, /* Gaussian with NaN payloads, infinities, subnormals and zeros in between */
     KIND_RANDOM,  /* random bits: every fixed message overflows */
     KIND_MIXED,   /* random bits for some sources and pairs, Gaussian for the others */
-    NUM_KINDS
+    NUM_KINDS,
+    KIND_CANCEL = NUM_KINDS /* reductions only: sums whose bits depend on the order of operands */
 };
 
 enum split { SPLIT_RANDOM, SPLIT_NONE, SPLIT_SHIFT, SPLIT_PAIRS, SPLIT_ONE_WAY, NUM_SPLITS };

@@ -132,7 +132,7 @@ static void run_world(struct pair *p, struct totals *totals)
     for (unsigned op = 0; op < 2; op++)
         for (unsigned d = 0; d < 3; d++)
             for (unsigned redop = 0; redop < 2; redop++)
-                for (unsigned kind = 0; kind < NUM_KINDS; kind++)
+                for (unsigned kind = 0; kind <= KIND_CANCEL; kind++)
                     for (size_t n = 0; n < ncounts; n++, k++) {
                         struct reduce_case c = {.op =
                                                     op ? ZIPCCL_ALL_REDUCE : ZIPCCL_REDUCE_SCATTER,
