@@ -23,4 +23,5 @@ zipccl_criterion_test(test_plan_reduce SOURCES tests/test_plan_reduce.c LIBS zip
 zipccl_criterion_test(test_plan_print SOURCES tests/test_plan_print.c LIBS zipccl_core)
 zipccl_criterion_test(test_lower SOURCES tests/test_lower.c LIBS zipccl_core)
 zipccl_criterion_test(test_cost SOURCES tests/test_cost.c LIBS zipccl_core)
+zipccl_criterion_test(test_cost_levels SOURCES tests/test_cost_levels.c LIBS zipccl_core)
 zipccl_criterion_test(test_choose SOURCES tests/test_choose.c LIBS zipccl_core)
