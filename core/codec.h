@@ -17,7 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Instruction-set rows.  A caller asks once for the best and keeps the answer. */
+/*
+ * Instruction-set rows.  A caller asks once for the best and keeps the answer.  AVX2 has a number
+ * but no row yet: zipccl_isa_usable() says no, and such machines run the scalar row.
+ */
 enum zipccl_isa { ZIPCCL_ISA_SCALAR = 0, ZIPCCL_ISA_AVX2, ZIPCCL_ISA_AVX512, ZIPCCL_NUM_ISAS };
 
 /* Best row that this machine can run and this build contains. */
@@ -47,8 +50,8 @@ struct zipccl_message {
 size_t zipccl_codec_scratch_bytes(void);
 
 /*
- * Largest message that 'n' elements of 'dtype' can become (raw mode bounds expansion);
- * 0 if it does not fit size_t or 'dtype' is invalid.
+ * Largest message that 'n' elements of 'dtype' can become: a header and the raw elements, since
+ * what would grow is stored raw.  0 if it does not fit size_t or 'dtype' is invalid.
  */
 size_t zipccl_bound(enum zipccl_dtype dtype, size_t n);
 
@@ -64,7 +67,10 @@ size_t zipccl_bound(enum zipccl_dtype dtype, size_t n);
  *
  * Types the codec does not cover, and data that would grow, are stored raw inside the message.
  * ZIPCCL_ERR_OVERFLOW if the message does not fit: 'dst' then starts with a valid header that
- * has ZIPCCL_MESSAGE_OVERFLOW set.  ZIPCCL_ERR_ARG for an invalid type or too small a capacity.
+ * has ZIPCCL_MESSAGE_OVERFLOW set.  ZIPCCL_ERR_ARG for an invalid type, a row that is not usable,
+ * a size that overflows or too small a capacity.
+ *
+ * Cost: one pass, and one copy where the message is stored raw.  Threads: reentrant.
  */
 zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *src, size_t n,
                             void *dst, size_t capacity, void *scratch, size_t *nbytes);
@@ -84,9 +90,10 @@ void zipccl_message_set_flags(void *wire, uint32_t flags);
  * wire     [nbytes] bytes as received; may be longer than the message (fixed capacity)
  * dst      [n] elements, any alignment; undefined after an error
  *
- * ZIPCCL_ERR_CORRUPT for anything no encoder writes, another 'n' or another 'dtype';
- * ZIPCCL_ERR_OVERFLOW for a header-only message.  Never reads outside 'wire' or writes outside
- * 'dst' and 'scratch', whatever the bytes.
+ * ZIPCCL_ERR_CORRUPT for bytes that break a rule of core/FORMAT.md, another 'n' or another 'dtype';
+ * ZIPCCL_ERR_OVERFLOW for a header-only message; ZIPCCL_ERR_ARG for an invalid type or a row that
+ * is not usable.  Never reads outside 'wire' or writes outside 'dst' and 'scratch', whatever the
+ * bytes.  A changed mantissa cannot be told from another value: the body has no checksum.
  */
 zipccl_status zipccl_decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
                             size_t nbytes, void *dst, size_t n, void *scratch);

@@ -197,7 +197,10 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
     zipccl_status status;
 
     if (is_uneven(call)) {
-        ZIPCCL_TRY(pair_rule(comm, call, &rule));
+        status = pair_rule(comm, call, &rule);
+        if (status == ZIPCCL_ERR_NOMEM) /* perhaps on this rank alone */
+            comm->transport->ops->abort(comm->transport);
+        ZIPCCL_TRY(status);
         if (call->count <= rule->chunk_n)
             key.count = round_up(call->count, rule->chunk_n);
         else if (call->count % rule->chunk_n != 0)

@@ -34,7 +34,7 @@
 #define ZIPCCL_LEAST_D (-3)
 /* Most bytes that one superblock puts into the variable region: the rest of its raw exponents. */
 #define ZIPCCL_MAX_VARIABLE (ZIPCCL_SUPERBLOCK - ZIPCCL_SUPERBLOCK / 4)
-/* Coded messages have fewer elements than this, so that offsets fit 32 bits. */
+/* Coded messages have at most so many elements, so that offsets fit 32 bits. */
 #define ZIPCCL_MAX_CODED_N 0xffffffffu
 
 /* One tier: 'width' bits a code; code k < 2^width - 1 stands for d[k], the last code escapes. */

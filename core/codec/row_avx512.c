@@ -30,16 +30,19 @@ static const uint8_t planes_of_4[64] = {
     50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
     37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
 
+/* Constants stay in registers only where the helpers are part of the loop. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 struct halves {
     __m512i exponents, low;
 };
 
-static inline __mmask64 mask_of(size_t len)
+ALWAYS_INLINE __mmask64 mask_of(size_t len)
 {
     return len < 64 ? (1ull << len) - 1 : ~0ull;
 }
 
-static inline struct halves take_apart(__m512i a, __m512i b)
+ALWAYS_INLINE struct halves take_apart(__m512i a, __m512i b)
 {
     __m512i odd = _mm512_loadu_si512(odd_bytes);
     __m512i even = _mm512_sub_epi8(odd, _mm512_set1_epi8(1));
@@ -49,20 +52,20 @@ static inline struct halves take_apart(__m512i a, __m512i b)
                            _mm512_permutex2var_epi8(a, even, b)};
 }
 
-static inline struct halves load_64(const uint8_t *src)
+ALWAYS_INLINE struct halves load_64(const uint8_t *src)
 {
     return take_apart(_mm512_loadu_si512(src), _mm512_loadu_si512(src + 64));
 }
 
-/* The first 'len' < 64 elements; the others are zero. */
-static inline struct halves load_tail(const uint8_t *src, __mmask64 mask)
+/* The elements under 'mask'; the others are zero. */
+ALWAYS_INLINE struct halves load_tail(const uint8_t *src, __mmask64 mask)
 {
     __m512i a = _mm512_maskz_loadu_epi16((__mmask32)mask, src);
     __m512i b = _mm512_maskz_loadu_epi16((__mmask32)(mask >> 32), src + 64);
     return take_apart(a, b);
 }
 
-static inline void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
+ALWAYS_INLINE void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
 {
     __m512i first = _mm512_loadu_si512(pair_low);
     __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
@@ -84,7 +87,7 @@ static inline void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
  * Append the bytes of 'd' under 'mask'; 64 bytes are written at most.  Compressing to a register
  * and storing it whole is many times faster than compressing to memory on Zen 4.
  */
-static inline uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
+ALWAYS_INLINE uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
 {
     size_t n = (size_t)__builtin_popcountll(mask);
     __m512i packed = _mm512_maskz_compress_epi8(mask, d);
@@ -141,7 +144,7 @@ static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
-static inline uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low, uint8_t *planes,
+ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low, uint8_t *planes,
                                  uint8_t *out)
 {
     const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
@@ -227,7 +230,7 @@ static void split_raw(const uint8_t *src, size_t m, uint8_t *low, uint8_t *expon
 }
 
 /* The d of 64 codes in two planes; lanes under both take the next bytes of 'escaped'. */
-static inline __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
+ALWAYS_INLINE __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
                                __m512i escaped)
 {
     __m512i x = _mm512_mask_blend_epi8(p0, d0, d1);

@@ -195,20 +195,39 @@ bool world_run(const struct world *w, rank_fn *fn, void *context)
     return ok;
 }
 
-void world_open(struct world *w, uint32_t nnodes, uint32_t ranks_per_node)
+void world_open(struct world *w, uint32_t nranks, const uint32_t *node_ids)
 {
+    if (nranks > MAX_RANKS)
+        abort();
     memset(w, 0, sizeof *w);
-    w->nranks = nnodes * ranks_per_node;
-    w->threads = calloc(w->nranks, sizeof *w->threads);
-    if (w->nranks > MAX_RANKS || w->threads == NULL ||
-        zipccl_topology_create_even(nnodes, ranks_per_node, &w->topology) != ZIPCCL_OK ||
+    memcpy(w->node_ids, node_ids, nranks * sizeof *node_ids);
+    w->nranks = nranks;
+    w->threads = calloc(nranks, sizeof *w->threads);
+    if (w->threads == NULL || zipccl_topology_create(nranks, node_ids, &w->topology) != ZIPCCL_OK ||
         zipccl_transport_mem_create(w->topology, w->t) != ZIPCCL_OK)
         abort();
-    for (uint32_t r = 0; r < w->nranks; r++) {
+    for (uint32_t r = 0; r < nranks; r++) {
         if (zipccl_exec_cpu_create(zipccl_isa_best(), &w->exec[r]) != ZIPCCL_OK)
             abort();
         start(&w->threads[r], r);
     }
+}
+
+void world_open_even(struct world *w, uint32_t nnodes, uint32_t ranks_per_node)
+{
+    uint32_t node_ids[MAX_RANKS];
+
+    for (uint32_t r = 0; r < nnodes * ranks_per_node && r < MAX_RANKS; r++)
+        node_ids[r] = r / ranks_per_node;
+    world_open(w, nnodes * ranks_per_node, node_ids);
+}
+
+void world_reopen(struct world *w)
+{
+    struct world old = *w;
+
+    world_close(&old);
+    world_open(w, old.nranks, old.node_ids);
 }
 
 void world_close(struct world *w)

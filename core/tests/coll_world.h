@@ -30,6 +30,17 @@
 #define SANITIZED 0
 #endif
 
+/* Worlds of the tests: nnodes x ranks_per_node, nodes that are neither contiguous nor even, and nodes
+ * that are even but not contiguous. */
+#define ODD_NODES                                                                                  \
+    {                                                                                              \
+        7, 3, 7, 3, 3                                                                              \
+    }
+#define MIXED_NODES                                                                                \
+    {                                                                                              \
+        7, 3, 3, 1, 7, 1                                                                           \
+    }
+
 struct rank_thread;
 
 struct world {
@@ -37,10 +48,15 @@ struct world {
     struct zipccl_topology *topology;
     struct zipccl_transport *t[MAX_RANKS];
     struct zipccl_exec *exec[MAX_RANKS];
-    uint32_t nranks;
+    uint32_t nranks, node_ids[MAX_RANKS];
 };
 
-void world_open(struct world *w, uint32_t nnodes, uint32_t ranks_per_node);
+/* node_ids  [nranks] */
+void world_open(struct world *w, uint32_t nranks, const uint32_t *node_ids);
+void world_open_even(struct world *w, uint32_t nnodes, uint32_t ranks_per_node);
+
+/* A fresh transport for the same ranks, after an abort. */
+void world_reopen(struct world *w);
 void world_close(struct world *w);
 
 /* Run 'fn(context, rank)' on every rank at once; it returns whether all was well. */

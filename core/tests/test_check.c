@@ -231,7 +231,7 @@ static bool run_misuse(const struct misuse *m)
     struct world w;
     bool ok;
 
-    world_open(&w, 1, NRANKS);
+    world_open_even(&w, 1, NRANKS);
     if (zipccl_transport_check_create(w.t, NRANKS, &hub, job.t) != ZIPCCL_OK)
         abort();
     for (uint32_t r = 0; r < NRANKS; r++) {
@@ -273,7 +273,7 @@ static bool test_bytes(void)
     uint64_t got[2];
     struct world w;
 
-    world_open(&w, 1, NRANKS);
+    world_open_even(&w, 1, NRANKS);
     if (zipccl_transport_check_create(w.t, NRANKS, &hub, job.t) != ZIPCCL_OK)
         abort();
     for (uint32_t r = 0; r < NRANKS; r++) {

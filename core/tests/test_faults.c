@@ -78,7 +78,7 @@ static void run_fault(struct job *job, uint32_t nranks, struct outcome *outcome)
     struct world w;
     bool error = false, wrong = false;
 
-    world_open(&w, 1, nranks);
+    world_open_even(&w, 1, nranks);
     job->world = &w;
     world_run(&w, run_rank, job);
     for (uint32_t r = 0; r < nranks; r++) {

@@ -50,7 +50,7 @@ static void run_fault(const struct reduce_case *c, enum fault fault, uint32_t me
                              .leave = fault == FAULT_DROP};
     bool error = false, wrong = false;
 
-    world_open(&w, 2, 2);
+    world_open_even(&w, 2, 2);
     reduce_inputs_open(&inputs, c, w.nranks);
     for (uint32_t r = 0; r < w.nranks; r++) {
         faulty_init(&faulty[r], w.t[r], r == 1 ? fault : FAULT_NONE, message, byte);
@@ -180,7 +180,7 @@ static bool test_swap(const struct reduce_case *c)
     struct reduce_job job = {.world = &w, .c = c, .inputs = &inputs, .transports = w.t};
     bool noticed, as_swapped, in_order;
 
-    world_open(&w, 3, 3);
+    world_open_even(&w, 3, 3);
     reduce_inputs_open(&inputs, c, w.nranks);
     for (uint32_t r = 0; r < w.nranks; r++) {
         swapping_init(&swapping[r], w.exec[r]);

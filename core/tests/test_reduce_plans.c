@@ -26,9 +26,8 @@ struct pair {
     struct zipccl_transport *checked[MAX_RANKS];
 };
 
-static void pair_open(struct pair *p, uint32_t nnodes, uint32_t ranks_per_node)
+static void pair_open(struct pair *p)
 {
-    world_open(&p->w, nnodes, ranks_per_node);
     if (zipccl_transport_check_create(p->w.t, p->w.nranks, &p->hub, p->checked) != ZIPCCL_OK)
         abort();
 }
@@ -149,24 +148,35 @@ static void run_world(struct pair *p, struct totals *totals)
                     }
 }
 
+/* Run all cases in an open world and close it. */
+static void run_open(struct pair *p, struct totals *totals)
+{
+    pair_open(p);
+    run_world(p, totals);
+    if (!pair_close(p))
+        totals->failures++;
+}
+
 int main(void)
 {
     static const uint32_t worlds[][2] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 5}, {1, 6},
                                          {1, 7}, {1, 8}, {1, 9}, {2, 2}, {2, 4}, {3, 3}};
+    static const uint32_t odd_nodes[] = ODD_NODES, mixed_nodes[] = MIXED_NODES;
     struct totals totals = {0, 0, 0, 0};
+    struct pair p;
 
     /* Keep freed memory: faulting it in anew for each case takes most of the time. */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    world_open(&p.w, sizeof odd_nodes / sizeof *odd_nodes, odd_nodes);
+    run_open(&p, &totals);
+    world_open(&p.w, sizeof mixed_nodes / sizeof *mixed_nodes, mixed_nodes);
+    run_open(&p, &totals);
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
-        struct pair p;
-
         if (SANITIZED && (worlds[i][1] == 5 || worlds[i][1] > 6))
             continue;
-        pair_open(&p, worlds[i][0], worlds[i][1]);
-        run_world(&p, &totals);
-        if (!pair_close(&p))
-            totals.failures++;
+        world_open_even(&p.w, worlds[i][0], worlds[i][1]);
+        run_open(&p, &totals);
     }
     printf("%u cases (%u with special values), %u failures, %u raw resends\n", totals.cases,
            totals.special, totals.failures, totals.resends);

@@ -301,12 +301,17 @@ static unsigned run_world(const struct world *w, unsigned *ncases)
 int main(void)
 {
     static const uint32_t worlds[][2] = {{1, 1}, {1, 2}, {1, 3}, {1, 5}, {2, 4}, {3, 3}};
+    static const uint32_t odd_nodes[] = ODD_NODES;
     unsigned ncases = 0, nfailed = 0;
+    struct world odd;
 
+    world_open(&odd, sizeof odd_nodes / sizeof *odd_nodes, odd_nodes);
+    nfailed += run_world(&odd, &ncases);
+    world_close(&odd);
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         struct world w;
 
-        world_open(&w, worlds[i][0], worlds[i][1]);
+        world_open_even(&w, worlds[i][0], worlds[i][1]);
         nfailed += run_world(&w, &ncases);
         world_close(&w);
     }
