@@ -158,10 +158,10 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
 }
 
 /* Elements of pairs that 'rank' encodes, decodes or copies in 's'. */
-static double local_pairs_n(const struct pricing *p, const struct zipccl_step *s, uint32_t rank)
+static double local_pairs_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                            const size_t *splits, uint32_t rank)
 {
-    uint32_t nranks = p->plan->nranks;
-    const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
+    uint32_t nranks = plan->nranks;
     size_t n = 0;
 
     if (splits == NULL)
@@ -173,41 +173,41 @@ static double local_pairs_n(const struct pricing *p, const struct zipccl_step *s
         size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
 
         if (peer != rank)
-            n += zipccl_chunk_n(splits[from * nranks + to], p->plan->chunk_n, s->chunk);
+            n += zipccl_chunk_n(splits[from * nranks + to], plan->chunk_n, s->chunk);
     }
     return (double)n;
 }
 
 /* True if every rank has as many elements in the step's chunk: not where short shards end. */
-static bool full_chunk(const struct pricing *p, const struct zipccl_step *s)
+static bool full_chunk(const struct zipccl_plan *plan, const struct zipccl_step *s)
 {
-    return p->plan->shard_n == 0 ||
-           zipccl_plan_owner_n(p->plan, s->chunk, p->plan->nranks - 1) == s->n;
+    return plan->shard_n == 0 || zipccl_plan_owner_n(plan, s->chunk, plan->nranks - 1) == s->n;
 }
 
-/* Elements that 'rank' encodes, decodes or copies in 's'; of a REDUCE only what it decodes. */
-static double local_n(const struct pricing *p, const struct zipccl_step *s, uint32_t rank)
+double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                           const struct zipccl_topology *topology, const size_t *splits,
+                           uint32_t rank)
 {
-    struct zipccl_group g = zipccl_group_of(p->topology, s, rank);
+    struct zipccl_group g = zipccl_group_of(topology, s, rank);
     bool out = s->kind == ZIPCCL_STEP_ENCODE, own = s->kind == ZIPCCL_STEP_COPY;
     bool broadcast = s->pattern == ZIPCCL_PATTERN_BROADCAST;
     bool once = own || broadcast || (out && s->pattern == ZIPCCL_PATTERN_ALL_GATHER);
     size_t n = 0;
 
     if (s->pattern == ZIPCCL_PATTERN_PAIRS)
-        return local_pairs_n(p, s, rank);
+        return local_pairs_n(plan, s, splits, rank);
     if (s->kind == ZIPCCL_STEP_REDUCE && s->form == ZIPCCL_FORM_RAW)
         return 0;
     if (broadcast && (g.root == ZIPCCL_GROUP_NO_ROOT || (g.self == g.root) != (out || own)))
         return 0;
-    if (full_chunk(p, s))
+    if (full_chunk(plan, s))
         return (double)s->n * (once ? 1 : g.size - 1) *
                (g.nblocks - (g.skipped < g.nblocks ? 1 : 0));
     for (uint32_t b = 0; b < g.nblocks; b++)
         for (uint32_t peer = 0; peer < g.size; peer++)
             if (once ? peer == g.self : peer != g.self)
-                n += out || own ? zipccl_group_n(p->plan, s, &g, g.self, peer, b)
-                                : zipccl_group_n(p->plan, s, &g, peer, g.self, b);
+                n += out || own ? zipccl_group_n(plan, s, &g, g.self, peer, b)
+                                : zipccl_group_n(plan, s, &g, peer, g.self, b);
     return (double)n;
 }
 
@@ -218,9 +218,10 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
     double rate = s->kind == ZIPCCL_STEP_ENCODE ? p->params->encode_Bps
                   : s->kind == ZIPCCL_STEP_COPY ? p->params->copy_Bps
                                                 : p->params->decode_Bps;
+    const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
 
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
-        double seconds = local_n(p, s, rank) * size / rate;
+        double seconds = zipccl_cost_local_n(p->plan, s, p->topology, splits, rank) * size / rate;
 
         if (s->kind != ZIPCCL_STEP_COPY)
             p->codec_of[rank] += seconds;
@@ -234,7 +235,7 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
 /* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
 static bool alike(const struct pricing *p, const struct zipccl_step *a, const struct zipccl_step *b)
 {
-    return full_chunk(p, a) && full_chunk(p, b) && a->group == b->group &&
+    return full_chunk(p->plan, a) && full_chunk(p->plan, b) && a->group == b->group &&
            a->nblocks == b->nblocks && a->remote == b->remote && a->kind == b->kind &&
            a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
            a->lowering == b->lowering && a->channels == b->channels && a->root == b->root &&

@@ -73,4 +73,15 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_cost_params *params,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
 
+/*
+ * Elements that 'rank' encodes, decodes or copies in 'step'; of a REDUCE those that it decodes.
+ *
+ * topology  one that the step's group fits
+ * splits    [nranks * nranks] of uneven ops; NULL else
+ * Cost: O(1); O(nranks) for pairs and for the chunks in which the shards of an all_reduce end.
+ */
+double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
+                           const struct zipccl_topology *topology, const size_t *splits,
+                           uint32_t rank);
+
 #endif

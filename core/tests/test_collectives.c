@@ -338,8 +338,8 @@ static void run_world(struct world *w, struct checked *checked, struct totals *t
                                           .nchunks = nchunks[k],
                                           .channels = nchunks[k] == 2 ? 3 : 1};
 
-                    /* Chunks of a few elements are all alike. */
-                    if (nchunks[k] > 1 && list[n] < 33)
+                    /* Chunks of a few elements are all alike, and large ones take long. */
+                    if ((nchunks[k] > 1 && list[n] < 33) || (nchunks[k] == 2 && list[n] > 20011))
                         continue;
                     if (can_build(w, &c))
                         run_inputs(w, checked, c, totals);
