@@ -323,7 +323,7 @@ static void run_world(struct world *w, struct checked *checked, struct totals *t
     static const enum zipccl_op ops[] = {ZIPCCL_ALL_GATHER, ZIPCCL_ALLTOALL, ZIPCCL_ALLTOALLV,
                                          ZIPCCL_SENDRECV, ZIPCCL_BROADCAST};
     static const size_t counts[] = {0, 1, 31, 32, 33, 1001, 60013};
-    static const size_t few_counts[] = {0, 33, 1001, 20011};
+    static const size_t few_counts[] = {0, 33, 1001, 5003};
     static const uint32_t nchunks[] = {1, 2, 5};
     const size_t *list = SANITIZED ? few_counts : counts;
     size_t ncounts = SANITIZED ? 4 : 7;
@@ -339,7 +339,8 @@ static void run_world(struct world *w, struct checked *checked, struct totals *t
                                           .channels = nchunks[k] == 2 ? 3 : 1};
 
                     /* Chunks of a few elements are all alike, and large ones take long. */
-                    if ((nchunks[k] > 1 && list[n] < 33) || (nchunks[k] == 2 && list[n] > 20011))
+                    if ((nchunks[k] > 1 && list[n] < 33) ||
+                        (nchunks[k] == 2 && (SANITIZED || list[n] > 20011)))
                         continue;
                     if (can_build(w, &c))
                         run_inputs(w, checked, c, totals);
