@@ -118,6 +118,18 @@ static zipccl_status run_lanes(struct lanes *lanes)
                                                              : codec;
 }
 
+/* False for groups that the ranks do not have, and for sums that the exec cannot compute. */
+static bool can_run(const struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    const struct zipccl_exec_ops *ops = s->exec->ops;
+
+    if (!zipccl_step_fits(step, s->transport->topology) ||
+        (step->group != ZIPCCL_GROUP_WORLD && step->lowering == ZIPCCL_LOWER_RING))
+        return false;
+    return step->kind != ZIPCCL_STEP_REDUCE ||
+           (ops->reduce_add != NULL && ops->reduce_round != NULL && step->first && step->round);
+}
+
 /* Refuse what this executor does not run, before any byte moves. */
 static zipccl_status check(const struct zipccl_run_state *s)
 {
@@ -139,9 +151,7 @@ static zipccl_status check(const struct zipccl_run_state *s)
     for (uint32_t i = 0; i < plan->nsteps; i++)
         if (plan->steps[i].lane >= NUM_LANES)
             return ZIPCCL_ERR_ARG;
-        else if (!zipccl_step_fits(&plan->steps[i], s->transport->topology) ||
-                 (plan->steps[i].group != ZIPCCL_GROUP_WORLD &&
-                  plan->steps[i].lowering == ZIPCCL_LOWER_RING))
+        else if (!can_run(s, &plan->steps[i]))
             return ZIPCCL_ERR_UNSUPPORTED;
     return ZIPCCL_OK;
 }

@@ -75,8 +75,6 @@ zipccl_status zipccl_run_reduce(struct zipccl_run_state *s, const struct zipccl_
 {
     struct zipccl_group g = zipccl_step_group(s, step);
 
-    if (s->exec->ops->reduce_add == NULL || !step->first || !step->round)
-        return ZIPCCL_ERR_UNSUPPORTED;
     for (uint32_t b = 0; b < g.nblocks; b++) {
         size_t n = zipccl_step_n_in(s, step, &g, g.self, b);
 

@@ -294,9 +294,48 @@ static bool test_bytes(void)
     return got[0] == 2 * NBYTES + NBYTES / 2 && got[1] == 3 * NBYTES + NBYTES / 2;
 }
 
+/* Only one of two ranks is checked, as where each rank is a process: its own rules still hold. */
+static bool test_one_rank(void)
+{
+    static const struct misuse right = {"", "", play_right, NULL, false, false};
+    static const struct misuse wrong = {"", "", play_write_sent, NULL, false, false};
+    bool ok = true;
+
+    for (unsigned k = 0; k < 2; k++) {
+        unsigned char bytes[4][2 * NBYTES];
+        struct job job = {.misuse = k == 0 ? &right : &wrong};
+        struct zipccl_check_hub *hub;
+        struct zipccl_error error = {""};
+        struct zipccl_transport *checked;
+        zipccl_status status;
+        struct world w;
+
+        world_open_even(&w, 1, NRANKS);
+        if (zipccl_transport_check_create(w.t, 1, &hub, &checked) != ZIPCCL_OK)
+            abort();
+        job.t[0] = checked;
+        job.t[1] = w.t[1];
+        for (uint32_t r = 0; r < NRANKS; r++) {
+            memset(bytes[r], 'a' + (int)r, sizeof bytes[r]);
+            memset(bytes[2 + r], 'z', sizeof bytes[2 + r]);
+            job.out[r] = bytes[r];
+            job.in[r] = bytes[2 + r];
+        }
+        world_run(&w, play, &job);
+        checked->ops->destroy(checked);
+        status = zipccl_transport_check_close(hub, &error);
+        ok = ok && (k == 0 ? status == ZIPCCL_OK : strstr(error.text, "has changed") != NULL);
+        world_close(&w);
+    }
+    printf("one checked rank of two: %s\n", ok ? "ok" : "FAILED");
+    return ok;
+}
+
 int main(void)
 {
     bool ok = test_bytes();
+
+    ok = test_one_rank() && ok;
 
     for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++)
         ok = run_misuse(&misuses[i]) && ok;
