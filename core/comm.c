@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 1u
+#define AGREEMENT_VERSION 2u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
@@ -253,6 +253,12 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
     return ZIPCCL_OK;
 }
 
+static void free_staging(struct zipccl_comm *comm, struct zipccl_staging *staging)
+{
+    if (staging->p != NULL)
+        comm->exec->ops->free(comm->exec, staging->p);
+}
+
 void zipccl_comm_destroy(struct zipccl_comm *comm)
 {
     if (comm == NULL)
@@ -264,10 +270,10 @@ void zipccl_comm_destroy(struct zipccl_comm *comm)
         free(comm->plans);
         comm->plans = next;
     }
-    if (comm->tx != NULL)
-        comm->exec->ops->free(comm->exec, comm->tx);
-    if (comm->rx != NULL)
-        comm->exec->ops->free(comm->exec, comm->rx);
+    free_staging(comm, &comm->tx);
+    free_staging(comm, &comm->rx);
+    free_staging(comm, &comm->tmp);
+    free_staging(comm, &comm->acc);
     free(comm->pairs);
     free(comm);
 }

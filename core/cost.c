@@ -8,6 +8,8 @@
  */
 #include "core/cost.h"
 
+#include "core/group.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,28 +157,18 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
     return ZIPCCL_OK;
 }
 
-double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
-                           const size_t *splits, uint32_t rank)
+/* Elements of pairs that 'rank' encodes, decodes or copies in 's'. */
+static double local_pairs_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                            const size_t *splits, uint32_t rank)
 {
     uint32_t nranks = plan->nranks;
     size_t n = 0;
 
-    if (s->kind == ZIPCCL_STEP_COPY) {
-        if (s->pattern == ZIPCCL_PATTERN_BROADCAST)
-            return rank == s->root ? (double)s->n : 0;
-        if (s->pattern != ZIPCCL_PATTERN_PAIRS)
-            return (double)s->n;
-        return splits != NULL ? (double)splits[(size_t)rank * nranks + rank] : 0;
-    }
-    switch (s->pattern) {
-    case ZIPCCL_PATTERN_BROADCAST:
-        return (rank == s->root) == (s->kind == ZIPCCL_STEP_ENCODE) ? (double)s->n : 0;
-    case ZIPCCL_PATTERN_ALL_GATHER:
-        return s->kind == ZIPCCL_STEP_ENCODE ? (double)s->n : (double)s->n * (nranks - 1);
-    case ZIPCCL_PATTERN_ALL_TO_ALL: return (double)s->n * (nranks - 1);
-    default: break;
-    }
-    for (uint32_t peer = 0; splits != NULL && peer < nranks; peer++) {
+    if (splits == NULL)
+        return 0;
+    if (s->kind == ZIPCCL_STEP_COPY)
+        return (double)splits[(size_t)rank * nranks + rank];
+    for (uint32_t peer = 0; peer < nranks; peer++) {
         size_t from = s->kind == ZIPCCL_STEP_ENCODE ? rank : peer;
         size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
 
@@ -186,17 +178,50 @@ double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_s
     return (double)n;
 }
 
+/* True if every rank has as many elements in the step's chunk: not where short shards end. */
+static bool full_chunk(const struct zipccl_plan *plan, const struct zipccl_step *s)
+{
+    return plan->shard_n == 0 || zipccl_plan_owner_n(plan, s->chunk, plan->nranks - 1) == s->n;
+}
+
+double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                           const struct zipccl_topology *topology, const size_t *splits,
+                           uint32_t rank)
+{
+    struct zipccl_group g = zipccl_group_of(topology, s, rank);
+    bool out = s->kind == ZIPCCL_STEP_ENCODE, own = s->kind == ZIPCCL_STEP_COPY;
+    bool broadcast = s->pattern == ZIPCCL_PATTERN_BROADCAST;
+    bool once = own || broadcast || (out && s->pattern == ZIPCCL_PATTERN_ALL_GATHER);
+    size_t n = 0;
+
+    if (s->pattern == ZIPCCL_PATTERN_PAIRS)
+        return local_pairs_n(plan, s, splits, rank);
+    if (s->kind == ZIPCCL_STEP_REDUCE && s->form == ZIPCCL_FORM_RAW)
+        return 0;
+    if (broadcast && (g.root == ZIPCCL_GROUP_NO_ROOT || (g.self == g.root) != (out || own)))
+        return 0;
+    if (full_chunk(plan, s))
+        return (double)s->n * (once ? 1 : g.size - 1) *
+               (g.nblocks - (g.skipped < g.nblocks ? 1 : 0));
+    for (uint32_t b = 0; b < g.nblocks; b++)
+        for (uint32_t peer = 0; peer < g.size; peer++)
+            if (once ? peer == g.self : peer != g.self)
+                n += out || own ? zipccl_group_n(plan, s, &g, g.self, peer, b)
+                                : zipccl_group_n(plan, s, &g, peer, g.self, b);
+    return (double)n;
+}
+
 /* Small pair chunks, which are copied, are charged at the codec's rate too. */
 static double price_local(struct pricing *p, const struct zipccl_step *s)
 {
     double size = (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype), most = 0;
-    double rate = s->kind == ZIPCCL_STEP_ENCODE   ? p->params->encode_Bps
-                  : s->kind == ZIPCCL_STEP_DECODE ? p->params->decode_Bps
-                                                  : p->params->copy_Bps;
+    double rate = s->kind == ZIPCCL_STEP_ENCODE ? p->params->encode_Bps
+                  : s->kind == ZIPCCL_STEP_COPY ? p->params->copy_Bps
+                                                : p->params->decode_Bps;
     const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
 
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
-        double seconds = zipccl_cost_local_n(p->plan, s, splits, rank) * size / rate;
+        double seconds = zipccl_cost_local_n(p->plan, s, p->topology, splits, rank) * size / rate;
 
         if (s->kind != ZIPCCL_STEP_COPY)
             p->codec_of[rank] += seconds;
@@ -208,9 +233,11 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
 }
 
 /* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
-static bool alike(const struct zipccl_step *a, const struct zipccl_step *b)
+static bool alike(const struct pricing *p, const struct zipccl_step *a, const struct zipccl_step *b)
 {
-    return a->kind == b->kind && a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
+    return full_chunk(p->plan, a) && full_chunk(p->plan, b) && a->group == b->group &&
+           a->nblocks == b->nblocks && a->remote == b->remote && a->kind == b->kind &&
+           a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
            a->lowering == b->lowering && a->channels == b->channels && a->root == b->root &&
            (a->raw_of == ZIPCCL_STEP_NONE) == (b->raw_of == ZIPCCL_STEP_NONE) &&
            a->pattern != ZIPCCL_PATTERN_PAIRS;
@@ -219,7 +246,7 @@ static bool alike(const struct zipccl_step *a, const struct zipccl_step *b)
 static zipccl_status recall_wire(struct pricing *p, uint32_t step, struct memo *memo)
 {
     for (uint32_t i = 0; i < p->nmemos; i++)
-        if (alike(&p->plan->steps[p->memos[i].step], &p->plan->steps[step])) {
+        if (alike(p, &p->plan->steps[p->memos[i].step], &p->plan->steps[step])) {
             *memo = p->memos[i];
             return ZIPCCL_OK;
         }
@@ -240,6 +267,7 @@ static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_
     switch (s->kind) {
     case ZIPCCL_STEP_ENCODE:
     case ZIPCCL_STEP_DECODE:
+    case ZIPCCL_STEP_REDUCE:
     case ZIPCCL_STEP_COPY: *seconds = price_local(p, s); return ZIPCCL_OK;
     case ZIPCCL_STEP_RESOLVE: return ZIPCCL_OK;
     default: break;
@@ -312,6 +340,9 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
     if (!params_valid(params) || p.topology->nranks != plan->nranks)
         return ZIPCCL_ERR_ARG;
     status = prepare(&p);
+    for (uint32_t i = 0; i < plan->nsteps && status == ZIPCCL_OK; i++)
+        if (!zipccl_step_fits(&plan->steps[i], p.topology))
+            status = ZIPCCL_ERR_UNSUPPORTED;
     if (status == ZIPCCL_OK && !place_ranks(&p, placement))
         status = ZIPCCL_ERR_ARG;
     if (status == ZIPCCL_OK)

@@ -1,5 +1,5 @@
 /*
- * exec.h - computes: in-order queues of encode, decode and copy, and the lanes they run on
+ * exec.h - computes: in-order queues of encode, decode, reduce and copy, and the lanes they run on
  *
  * Lanes are spawned and awaited through this table (threads here, actors in a simulator, streams
  * on a GPU), so that shared code never names a thread primitive.  An exec moves no bytes between
@@ -38,6 +38,12 @@ struct zipccl_exec_ops {
     void (*destroy)(struct zipccl_exec *e);
     /* Set 'nbytes' to zero; in order with encode. */
     void (*zero)(struct zipccl_exec *e, void *dst, size_t nbytes);
+    /* As zipccl_accumulate() and zipccl_round_sums(), in order with decode; NULL if this exec
+     * does not reduce. */
+    void (*reduce_add)(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc, const void *x,
+                       size_t n, bool first);
+    void (*reduce_round)(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc, size_t n,
+                         uint32_t divisor, void *dst);
 };
 
 struct zipccl_exec {

@@ -44,7 +44,8 @@ static inline size_t zipccl_ring_part_offset(size_t n, uint32_t channels, uint32
 
 /*
  * Sizes of messages that only the data decides.  'bytes' gives the message bytes of 'n' elements
- * sent from rank 'src' (to 'dst'; UINT32_MAX when one message goes to all).  With bytes == NULL
+ * sent from rank 'src' (to 'dst'; UINT32_MAX when one message goes to all).  Where a rank passes its
+ * node's blocks on (alltoall in two levels), 'src' is the rank whose block it is.  With bytes == NULL
  * an EXACT message is taken as zipccl_bound().
  */
 struct zipccl_wire_sizes {
@@ -59,7 +60,7 @@ struct zipccl_wire_sizes {
 typedef void zipccl_flow_fn(void *context, uint32_t src, uint32_t dst, uint64_t nbytes);
 
 /*
- * Emit the flows of one wire step; raw-resend exchanges are emitted only as 'sizes' says an
+ * Emit the flows of one wire step, over all parts of its group; raw-resend exchanges are emitted only as 'sizes' says an
  * overflow happens.  Steps that send nothing emit nothing.
  *
  * nrounds  out: sequential message latencies on the longest path (N-1 in a ring, 1 direct,
@@ -67,7 +68,8 @@ typedef void zipccl_flow_fn(void *context, uint32_t src, uint32_t dst, uint64_t 
  * SIZES are four bytes per message, direct.  A missing 'sizes' (NULL) is one with all fields NULL.
  * Cost: O(nranks^2) direct, O(nranks * channels^2) on rings.
  * ZIPCCL_ERR_ARG if the step is none that sends, if splits are missing or exceed plan->count;
- * ZIPCCL_ERR_UNSUPPORTED for groups other than the world; ZIPCCL_ERR_NOMEM.
+ * ZIPCCL_ERR_UNSUPPORTED for a group that the topology does not have, or rings over one;
+ * ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
                            const struct zipccl_topology *topology,

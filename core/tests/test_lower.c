@@ -82,6 +82,19 @@ static uint64_t block_bytes(const struct zipccl_plan *plan, size_t n)
     return sum;
 }
 
+/* Bytes of the messages about rank r's shard, chunk by chunk; gathered EXACT ones are as long as the
+ * longest, which without sizes is the first rank's. */
+static uint64_t shard_bytes(const struct zipccl_plan *plan, uint32_t r, bool gathered)
+{
+    bool longest = gathered && plan->steps[0].form == ZIPCCL_FORM_EXACT;
+    uint64_t sum = 0;
+
+    for (uint32_t c = 0; c < plan->nchunks; c++)
+        if (zipccl_plan_owner_n(plan, c, r) > 0)
+            sum += wire_bytes(plan, zipccl_plan_owner_n(plan, c, longest ? 0 : r));
+    return sum;
+}
+
 /* Elements of all_reduce's block 'b'. */
 static uint64_t part(size_t count, uint32_t nranks, uint32_t b)
 {
@@ -107,7 +120,14 @@ static uint64_t expected(const struct zipccl_plan *plan, const struct zipccl_top
         return sum;
     default: break;
     }
-    /* all_reduce: all blocks but the sender's own, then all but mine. One ring, so that the
+    if (plan->nsteps > 0 && plan->steps[0].kind != ZIPCCL_STEP_NATIVE) {
+        /* Our own, flat: contributions to my shard, then the shards of the others. */
+        for (uint32_t src = 0; src < nranks; src++)
+            if (src != rank)
+                sum += shard_bytes(plan, rank, false) + shard_bytes(plan, src, true);
+        return sum;
+    }
+    /* native all_reduce: all blocks but the sender's own, then all but mine. One ring, so that the
      * sender is the one whose successor I am. */
     for (uint32_t src = 0; src < nranks && nranks > 1; src++)
         if (zipccl_ring_next(t, 0, src) == rank)
@@ -131,6 +151,7 @@ static void check_conservation(const struct zipccl_topology *t)
                 uint32_t nrounds, channels = op == ZIPCCL_ALL_REDUCE ? 1 : 3;
 
                 if (zipccl_strategies[i]->serves(&call) &&
+                    strstr(zipccl_strategies[i]->name, "two-level") == NULL &&
                     zipccl_strategies[i]->build(&call, t, channels, 4, 0, 0, &plan) == ZIPCCL_OK) {
                     lower_all(plan, t, &sizes, &m, &nrounds);
                     for (uint32_t r = 0; r < t->nranks; r++)
@@ -261,7 +282,7 @@ Test(lower, exact_all_gathers_send_the_longest)
     zipccl_topology_destroy(t);
 }
 
-Test(lower, overflow_repeats_the_group_or_the_pair)
+Test(lower, overflow_repeats_the_message_or_the_broadcast)
 {
     struct zipccl_topology *t = make_topology(1, 4);
     size_t from = 40000; /* only full chunks overflow */
@@ -278,7 +299,9 @@ Test(lower, overflow_repeats_the_group_or_the_pair)
     lower_all(plan, t, &sizes, &m, &nrounds);
     for (uint32_t src = 0; src < 4; src++)
         for (uint32_t dst = 0; dst < 4; dst++)
-            cr_assert_eq(m.nbytes[src][dst], src == dst ? 0 : coded + raw);
+            cr_assert_eq(m.nbytes[src][dst], src == dst             ? 0
+                                             : src == 1 && dst == 0 ? coded + raw
+                                                                    : coded);
     zipccl_plan_destroy(plan);
 
     for (int i = 0; i < 16; i++)
