@@ -34,10 +34,11 @@ struct pricing {
     uint64_t *nic[2];    /* [nnics] */
     uint64_t *fabric[2]; /* [nnodes] */
     size_t nloads;
-    bool crosses;     /* some flow of this step leaves its node */
-    uint64_t nbytes;  /* of all flows of this step */
-    double *codec_of; /* [nranks] seconds of the codec so far */
-    double *end;      /* [nsteps] */
+    uint64_t *by_rank; /* [nranks] bytes of a message, after the loads */
+    bool crosses;      /* some flow of this step leaves its node */
+    uint64_t nbytes;   /* of all flows of this step */
+    double *codec_of;  /* [nranks] seconds of the codec so far */
+    double *end;       /* [nsteps] */
     struct memo memos[MEMO_SIZE];
     uint32_t nmemos;
 };
@@ -91,11 +92,12 @@ static zipccl_status prepare(struct pricing *p)
     p->nnics = (uint32_t)(nnodes * p->params->nics_per_node);
     p->nloads = 2 * (nranks + p->nnics + nnodes);
     p->nic_of = calloc(nranks, sizeof *p->nic_of);
-    p->loads = calloc(p->nloads, sizeof *p->loads);
+    p->loads = calloc(p->nloads + nranks, sizeof *p->loads);
     p->codec_of = calloc(nranks, sizeof *p->codec_of);
     p->end = calloc((size_t)p->plan->nsteps + 1, sizeof *p->end);
     if (p->nic_of == NULL || p->loads == NULL || p->codec_of == NULL || p->end == NULL)
         return ZIPCCL_ERR_NOMEM;
+    p->by_rank = p->loads + p->nloads;
     for (unsigned in = 0; in < 2; in++) {
         p->gpu[in] = p->loads + in * nranks;
         p->nic[in] = p->loads + 2 * nranks + in * p->nnics;
@@ -122,6 +124,45 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
     p->fabric[1][to] += nbytes;
 }
 
+/*
+ * Loads of a step in which all ranks exchange with all, from bytes by rank: what a rank sends to
+ * its node is the node's sum less its own, what it sends beyond the rest.  False: ask pair by pair.
+ */
+static bool add_all_to_all(struct pricing *p, uint32_t step, uint32_t *rounds)
+{
+    const struct zipccl_topology *t = p->topology;
+    uint64_t *one = p->by_rank, total = 0;
+    bool by_source;
+
+    if (!zipccl_lower_by_rank(p->plan, step, t, p->sizes, one, &by_source))
+        return false;
+    for (uint32_t r = 0; r < t->nranks; r++)
+        total += one[r];
+    for (uint32_t node = 0; node < t->nnodes; node++) {
+        uint64_t size = zipccl_topology_node_size(t, node), sum = 0;
+
+        for (uint32_t i = t->node_start[node]; i < t->node_start[node + 1]; i++)
+            sum += one[t->members[i]];
+        for (uint32_t i = t->node_start[node]; i < t->node_start[node + 1]; i++) {
+            uint32_t r = t->members[i];
+            /* 'fan' is one message to or from each peer, 'rest' the peers' own messages. */
+            uint64_t near_fan = (size - 1) * one[r], far_fan = (t->nranks - size) * one[r];
+            uint64_t near_rest = sum - one[r], far_rest = total - sum;
+
+            p->gpu[!by_source][r] += near_fan;
+            p->gpu[by_source][r] += near_rest;
+            p->nic[!by_source][p->nic_of[r]] += far_fan;
+            p->nic[by_source][p->nic_of[r]] += far_rest;
+            p->fabric[!by_source][node] += far_fan;
+            p->fabric[by_source][node] += far_rest;
+            p->nbytes += near_fan + far_fan;
+            p->crosses = p->crosses || far_fan > 0;
+        }
+    }
+    *rounds = p->nbytes > 0 ? 1 : 0;
+    return true;
+}
+
 static double slowest(const uint64_t *loads, size_t nports, double rate)
 {
     uint64_t most = 0;
@@ -145,7 +186,8 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
     memset(p->loads, 0, p->nloads * sizeof *p->loads);
     p->crosses = false;
     p->nbytes = 0;
-    ZIPCCL_TRY(zipccl_lower(p->plan, step, p->topology, p->sizes, add_flow, p, &rounds));
+    if (!add_all_to_all(p, step, &rounds))
+        ZIPCCL_TRY(zipccl_lower(p->plan, step, p->topology, p->sizes, add_flow, p, &rounds));
     s = slowest(p->gpu[0], 2 * nranks, p->params->nvlink_Bps);
     s = larger(s, slowest(p->nic[0], 2 * (size_t)p->nnics, p->params->nic_Bps));
     if (p->params->fabric_Bps > 0)

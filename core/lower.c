@@ -9,6 +9,7 @@
 #include "core/group.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* One lowering in progress. */
 struct lowering {
@@ -312,4 +313,53 @@ zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
     }
     *nrounds = l.total > 0 ? rounds : 0;
     return ZIPCCL_OK;
+}
+
+/* Steps that zipccl_lower_by_rank() serves: sizes that depend on more than n need every pair. */
+static bool is_by_rank(const struct lowering *l)
+{
+    const struct zipccl_step *s = l->step;
+
+    return check(l) == ZIPCCL_OK && s->lowering != ZIPCCL_LOWER_RING &&
+           s->group == ZIPCCL_GROUP_WORLD && s->nblocks == 1 &&
+           (s->pattern == ZIPCCL_PATTERN_ALL_TO_ALL || s->pattern == ZIPCCL_PATTERN_ALL_GATHER) &&
+           (l->sizes->by_n || (l->sizes->overflows == NULL && l->sizes->bytes == NULL));
+}
+
+bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
+                          const struct zipccl_topology *topology,
+                          const struct zipccl_wire_sizes *sizes, uint64_t *nbytes, bool *by_source)
+{
+    struct lowering l = {
+        .plan = plan, .topology = topology, .sizes = sizes != NULL ? sizes : &no_sizes};
+    struct zipccl_group g;
+    uint64_t longest = 0;
+    bool resend;
+
+    if (step >= plan->nsteps)
+        return false;
+    l.step = &plan->steps[step];
+    if (!is_by_rank(&l))
+        return false;
+    resend = l.step->raw_of != ZIPCCL_STEP_NONE;
+    *by_source = l.step->pattern == ZIPCCL_PATTERN_ALL_GATHER;
+    g = zipccl_group_of(topology, l.step, 0);
+    if (resend && *by_source && !group_resends(&l, &g)) {
+        memset(nbytes, 0, plan->nranks * sizeof *nbytes);
+        return true;
+    }
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        uint32_t other = (r + 1) % plan->nranks;
+        uint32_t from = *by_source ? r : other, to = *by_source ? other : r;
+
+        nbytes[r] = resend && !*by_source && !overflows(&l, &g, from, to, 0)
+                        ? 0
+                        : message_bytes(&l, &g, from, to, 0);
+        longest = nbytes[r] > longest ? nbytes[r] : longest;
+    }
+    if (*by_source && l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_EXACT)
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            if (message_n(&l, &g, r, (r + 1) % plan->nranks, 0) > 0)
+                nbytes[r] = longest;
+    return true;
 }

@@ -54,6 +54,7 @@ struct zipccl_wire_sizes {
     const size_t *splits; /* [nranks * nranks] of uneven ops, elements; else NULL */
     /* Whether a FIXED message of n elements from src overflows (raw resend); NULL: never. */
     int (*overflows)(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity);
+    bool by_n; /* both look at n alone: many ranks are then priced in O(nranks) */
 };
 
 /* Called once per (src, dst) with nbytes > 0; src != dst. */
@@ -75,5 +76,17 @@ zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
                            const struct zipccl_topology *topology,
                            const struct zipccl_wire_sizes *sizes, zipccl_flow_fn *flow,
                            void *context, uint32_t *nrounds);
+
+/*
+ * The same in O(nranks) where it can be: steps in which every rank of the world exchanges with every
+ * other, all at once, and the size of a message depends on one of its ends alone.
+ *
+ * nbytes     out [nranks]: bytes of each message from (by_source) or to that rank
+ * by_source  out
+ * False, and nothing written, for all other steps, and for those that zipccl_lower() refuses.
+ */
+bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
+                          const struct zipccl_topology *topology,
+                          const struct zipccl_wire_sizes *sizes, uint64_t *nbytes, bool *by_source);
 
 #endif

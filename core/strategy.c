@@ -169,7 +169,7 @@ zipccl_status zipccl_choose(const struct zipccl_call *call,
                             struct zipccl_cost *cost)
 {
     enum zipccl_dtype dtype = call->dtype;
-    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes, .context = &dtype};
+    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes, .context = &dtype, .by_n = true};
     bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
     zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
     struct choice best = {NULL, {0}};

@@ -81,7 +81,8 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     struct zipccl_wire_sizes sizes = {.bytes = message_bytes,
                                       .context = &sizing,
                                       .splits = job->class->splits,
-                                      .overflows = message_overflows};
+                                      .overflows = message_overflows,
+                                      .by_n = true};
     struct zipccl_plan *plan = NULL;
     struct zipccl_cost cost;
     zipccl_status status = ZIPCCL_OK;

@@ -281,7 +281,8 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
 
 static void expect_flows(struct expected *e)
 {
-    struct zipccl_wire_sizes sizes = {message_bytes, e, NULL, message_overflows};
+    struct zipccl_wire_sizes sizes = {
+        .bytes = message_bytes, .context = e, .overflows = message_overflows};
     const struct zipccl_plan *plan = e->job->plan;
     uint32_t nrounds;
 

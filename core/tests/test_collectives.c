@@ -188,7 +188,8 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
 
 static void expect_flows(struct expected *e, const struct world *w, const size_t *splits)
 {
-    struct zipccl_wire_sizes sizes = {message_bytes, e, splits, message_overflows};
+    struct zipccl_wire_sizes sizes = {
+        .bytes = message_bytes, .context = e, .splits = splits, .overflows = message_overflows};
     uint32_t nrounds;
 
     for (uint32_t i = 0; i < e->plan->nsteps; i++) {

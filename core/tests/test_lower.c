@@ -8,6 +8,7 @@
 #include "core/codec.h"
 #include "core/tests/plan_cases.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_RANKS 12
@@ -28,6 +29,27 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
     cr_assert_eq(++m->ncalls[src][dst], 1, "(%u, %u) is emitted twice", src, dst);
 }
 
+/* What the step says by rank is what it says pair by pair. */
+static bool agrees_by_rank(const struct zipccl_plan *plan, uint32_t step,
+                           const struct zipccl_topology *t, const struct zipccl_wire_sizes *sizes)
+{
+    struct matrix *m = calloc(1, sizeof *m);
+    uint64_t nbytes[MAX_RANKS];
+    uint32_t rounds;
+    bool by_source, served = zipccl_lower_by_rank(plan, step, t, sizes, nbytes, &by_source);
+
+    cr_assert_eq(zipccl_lower(plan, step, t, sizes, add_flow, m, &rounds), ZIPCCL_OK);
+    for (uint32_t src = 0; src < t->nranks && served; src++)
+        for (uint32_t dst = 0; dst < t->nranks; dst++)
+            if (src != dst)
+                cr_assert_eq(m->nbytes[src][dst], nbytes[by_source ? src : dst],
+                             "%s %s step %u, %u to %u: %lu bytes, by rank %lu",
+                             zipccl_op_name((enum zipccl_op)plan->op), plan->strategy, step, src,
+                             dst, m->nbytes[src][dst], nbytes[by_source ? src : dst]);
+    free(m);
+    return served;
+}
+
 /* Sum of all wire steps of a plan; '*nrounds' is that of the last step that sent. */
 static void lower_all(const struct zipccl_plan *plan, const struct zipccl_topology *t,
                       const struct zipccl_wire_sizes *sizes, struct matrix *m, uint32_t *nrounds)
@@ -46,6 +68,7 @@ static void lower_all(const struct zipccl_plan *plan, const struct zipccl_topolo
         }
         cr_assert_eq(zipccl_lower(plan, i, t, sizes, add_flow, m, &rounds), ZIPCCL_OK);
         cr_assert_neq(rounds, 99);
+        agrees_by_rank(plan, i, t, sizes);
         if (rounds > 0)
             *nrounds = rounds;
     }
@@ -347,4 +370,52 @@ Test(lower, invalid_arguments_are_refused)
     zipccl_plan_destroy(plan);
     zipccl_topology_destroy(t);
     zipccl_topology_destroy(other);
+}
+
+static size_t by_n_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
+{
+    (void)context, (void)src, (void)dst;
+    return 40 + n;
+}
+
+static int by_n_overflows(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity)
+{
+    (void)context, (void)src, (void)dst, (void)capacity;
+    return n % 2 == 1;
+}
+
+Test(lower, by_rank_serves_what_depends_on_one_end)
+{
+    static const size_t counts[] = {1, 33, 1000, 1003};
+    struct zipccl_wire_sizes sizes = {
+        .bytes = by_n_bytes, .overflows = by_n_overflows, .by_n = true};
+    struct zipccl_topology *t;
+    unsigned nserved = 0;
+
+    cr_assert_eq(zipccl_topology_create_even(2, 3, &t), ZIPCCL_OK);
+    for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
+        for (unsigned k = 0; k < sizeof counts / sizeof *counts; k++)
+            for (uint32_t i = 0; zipccl_strategies[i] != NULL; i++) {
+                struct zipccl_call call = {.op = (enum zipccl_op)op,
+                                           .dtype = ZIPCCL_BFLOAT16,
+                                           .count = counts[k],
+                                           .has_native = true};
+                struct zipccl_plan *plan;
+
+                if (op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV ||
+                    !zipccl_strategies[i]->serves(&call) ||
+                    zipccl_strategies[i]->build(&call, t, 2, 2, 0, 0, &plan) != ZIPCCL_OK)
+                    continue;
+                for (uint32_t step = 0; step < plan->nsteps; step++) {
+                    uint8_t kind = plan->steps[step].kind;
+
+                    if (kind == ZIPCCL_STEP_EXCHANGE || kind == ZIPCCL_STEP_SIZES ||
+                        kind == ZIPCCL_STEP_NATIVE)
+                        nserved += agrees_by_rank(plan, step, t, &sizes);
+                }
+                zipccl_plan_destroy(plan);
+            }
+    /* Far from all steps: rings, levels and pairs are none. */
+    cr_assert_gt(nserved, 100, "only %u steps were served", nserved);
+    zipccl_topology_destroy(t);
 }
