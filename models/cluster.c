@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum kind { TEXT, U32, REAL };
 
@@ -82,15 +83,20 @@ static zipccl_status parse_value(enum zipccl_cluster_key_id id, const char *text
 }
 
 /* NAME without a slash or a suffix is a bundled cluster; anything else is a path. */
+static bool is_path(const char *text)
+{
+    size_t n = strlen(text);
+
+    return strchr(text, '/') != NULL || (n > 5 && strcmp(text + n - 5, ".yaml") == 0) ||
+           (n > 4 && strcmp(text + n - 4, ".yml") == 0);
+}
+
 static char *resolve(const char *name_or_path, const char *search_dir)
 {
     size_t n = strlen(name_or_path);
-    bool is_path = strchr(name_or_path, '/') != NULL ||
-                   (n > 5 && strcmp(name_or_path + n - 5, ".yaml") == 0) ||
-                   (n > 4 && strcmp(name_or_path + n - 4, ".yml") == 0);
     char *path;
 
-    if (is_path || search_dir == NULL)
+    if (is_path(name_or_path) || search_dir == NULL)
         return copy_text(name_or_path);
     n += strlen(search_dir) + sizeof("/.yaml");
     path = malloc(n);
@@ -134,7 +140,10 @@ zipccl_status zipccl_cluster_open(const char *name_or_path, const char *search_d
         zipccl_cluster_close(file);
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     }
-    status = zipccl_cluster_yaml_load(file->path, &file->yaml, error);
+    if (!is_path(name_or_path) && search_dir != NULL && access(file->path, F_OK) != 0)
+        status = zipccl_cluster_unknown(name_or_path, search_dir, error);
+    else
+        status = zipccl_cluster_yaml_load(file->path, &file->yaml, error);
     if (status == ZIPCCL_OK)
         status = parse_all(file, error);
     if (status == ZIPCCL_OK)
@@ -262,6 +271,11 @@ zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct 
     ZIPCCL_TRY(check(file, &c, error));
     *out = c;
     return ZIPCCL_OK;
+}
+
+const char *zipccl_cluster_path(const struct zipccl_cluster_file *file)
+{
+    return file->path;
 }
 
 const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,
