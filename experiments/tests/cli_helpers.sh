@@ -53,6 +53,7 @@ refuses() {
     [ "$(wc -l <err)" -eq 1 ] || failed "$(wc -l <err) lines on stderr of: $*: $(cat err)"
     grep -q "^$(basename "$1"): " err || failed "no '$(basename "$1"):' in: $(cat err)"
     grep -qiF -- "$text" err || failed "no '$text' in: $(cat err)"
+    ! grep -q '\([^ :]\+: \)\1' err || failed "a prefix twice in: $(cat err)"
     [ ! -s out ] || failed "output of: $*: $(head -3 out)"
     ls -A | diff before - >left || failed "files left by: $*: $(cat left)"
 }

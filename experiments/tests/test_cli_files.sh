@@ -51,6 +51,22 @@ refuses "same path" "$zipccl" replay plain.jsonl -c laptop -J - --csv -
 works "mini" "$zipccl" trace info plain.jsonl -J ./-
 rm ./-
 
+# ---- numbers that no step has, and traces that hold nothing or too much: by file, once
+printf '%s\n' "$header}" '{"kind": "compute", "id": 1, "duration_s": 1e300}' "$call}" "$end" >long.jsonl
+printf '%s\n' "$header}" '{"kind": "compute", "id": 1, "flops": 1e300}' "$call}" "$end" >heavy.jsonl
+printf '%s\n' "$header, \"recorded_step_s\": 1e300}" "$compute" "$call}" "$end" >slow.jsonl
+printf '%s\n' "$header}" "$compute" "$call, \"repeat\": 9007199254740992}" "$end" >huge.jsonl
+printf '%s\n' "$header}" '{"kind": "end", "events": 0}' >nothing.jsonl
+printf '%s\n' "$header}" '{"kind": "compute", "id": 1, "hbm_bytes": 1e9}' "$call}" "$end" >memory.jsonl
+for command in "replay -c laptop" "trace info"; do
+    refuses "long.jsonl:2: \"duration_s\" is 1e+300, expected" "$zipccl" $command long.jsonl
+    refuses "heavy.jsonl:2: \"flops\" is 1e+300, expected" "$zipccl" $command heavy.jsonl
+    refuses "slow.jsonl:1: \"recorded_step_s\" is 1e+300, expected" "$zipccl" $command slow.jsonl
+    refuses "huge.jsonl:" "$zipccl" $command huge.jsonl
+    refuses "nothing.jsonl: " "$zipccl" $command nothing.jsonl
+done
+works "225.7 ms" "$zipccl" replay memory.jsonl -c laptop --summary
+
 # ---- an option that holds one thing is given once
 refuses "--cluster is given twice" "$zipccl" replay plain.jsonl -c laptop -c laptop
 refuses "--set nodes is given twice" "$zipccl" replay plain.jsonl -c laptop --set nodes=2 --set nodes=4
