@@ -92,7 +92,11 @@ works "" "$check" compressed.json totals.step_time_adaptive_s=null
 works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode adaptive -J adaptive.json
 works "" "$check" adaptive.json totals.step_time_compressed_s=null
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json --jobs 1
-works "" "$check" given.json
+works "" "$check" given.json ratio=1.4
+works "tensors of a small language model" "$zipccl" replay "$moe" -c "$a100" -f t0
+works "given" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1.3 -J given.json
+works "" "$check" given.json ratio=1.3
+works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json
 grep -q -- --set given.json || failed "--set is not listed in the result"
 grep -q '"given"' given.json || failed "the given ratio is not named in the result"
 ls ./*.tmp* >left 2>/dev/null && failed "temporary files are left: $(cat left)"

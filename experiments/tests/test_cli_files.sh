@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_cli_files.sh - what the programs overwrite and refuse to, and output that cannot be written
+# test_cli_files.sh - inputs that stay whole, numbers out of range, output that cannot be written
 #
 # test_cli_files.sh BUILD    run from the root of the source tree
 . "$(dirname "$0")/cli_helpers.sh"
@@ -66,6 +66,21 @@ for command in "replay -c laptop" "trace info"; do
     refuses "nothing.jsonl: " "$zipccl" $command nothing.jsonl
 done
 works "225.7 ms" "$zipccl" replay memory.jsonl -c laptop --summary
+
+# ---- a recorded step is off from 10 % on, not before
+works "" "$zipccl" replay plain.jsonl -c laptop -q --mode raw -J base.json
+raw=$(sed -n 's/^ *"step_time_raw_s": \([0-9.e-]*\),*$/\1/p' base.json | head -1)
+for off in 0.91 0.95 1.05 1.09; do
+    recorded=$(awk "BEGIN { printf \"%.9f\", $raw / $off }")
+    printf '%s\n' "$header, \"recorded_step_s\": $recorded}" "$compute" "$call}" "$end" >recorded.jsonl
+    works "Recorded step" "$zipccl" replay recorded.jsonl -c laptop --mode raw
+    ! grep -q 'WARNING.*baseline' out || failed "a raw step at $off of the recorded one earns a warning"
+done
+for off in 0.89 1.11 2; do
+    recorded=$(awk "BEGIN { printf \"%.9f\", $raw / $off }")
+    printf '%s\n' "$header, \"recorded_step_s\": $recorded}" "$compute" "$call}" "$end" >recorded.jsonl
+    works "WARNING: the simulated raw step" "$zipccl" replay recorded.jsonl -c laptop --mode raw
+done
 
 # ---- an option that holds one thing is given once
 refuses "--cluster is given twice" "$zipccl" replay plain.jsonl -c laptop -c laptop
