@@ -37,4 +37,7 @@ void zipccl_put_escaped(const char *text, FILE *out);
 /* Write 'value' as "%.*f"; an en dash if it is NaN. */
 void zipccl_put_fixed(double value, int decimals, FILE *out);
 
+/* Write a rate that a search found, "2200 Gb/s": two digits, for its steps are no finer. */
+void zipccl_searched_rate(double Bps, char *out, size_t size);
+
 #endif

@@ -20,7 +20,9 @@ struct options {
 };
 
 static const struct argp_option option_table[] = {
-    {"json", 'J', "FILE", 0, "write the same as JSON", 0}, {0}};
+    {"json", 'J', "FILE", 0, "write the same as JSON; '-': to standard output, instead of the text",
+     0},
+    {0}};
 
 static const char doc[] =
     "Look at what the codec makes of tensors."
@@ -33,7 +35,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
 
     switch (key) {
-    case 'J': options->json = arg; return 0;
+    case 'J':
+        if (options->json != NULL) {
+            zipccl_usage_error(program, "codec: -J is given twice");
+            return ECANCELED;
+        }
+        options->json = arg;
+        return 0;
     case ARGP_KEY_ARG:
         if (options->path != NULL) {
             zipccl_usage_error(program, "codec: unexpected argument '%s'", arg);
@@ -66,7 +74,7 @@ int zipccl_codec_command(int argc, char **argv)
         return zipccl_usage_error(program, "codec stat: name a .safetensors file");
     /* GSL aborts the process at an error unless told to return it. */
     gsl_set_error_handler_off();
-    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_codec_stat_print,
-                                          zipccl_codec_stat_json, &error);
+    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_output_spare,
+                                          zipccl_codec_stat_print, zipccl_codec_stat_json, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }

@@ -145,8 +145,6 @@ static int run(const struct options *options)
                report.ncollectives, report.nguesses);
     }
     zipccl_import_report_free(&report);
-    if (status == ZIPCCL_OK && fflush(stdout) != 0)
-        status = zipccl_fail(&error, ZIPCCL_ERR_IO, "standard output: cannot write");
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
 

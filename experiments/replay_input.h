@@ -30,7 +30,10 @@ zipccl_status zipccl_replay_input_load(const char *path,
                                        struct zipccl_error *error);
 void zipccl_replay_input_release(struct zipccl_replay_input *input);
 
-/* Note in 'result' what the import assumed; nothing if there was none.  ZIPCCL_ERR_NOMEM. */
+/*
+ * Note in 'result' what the tensors are that ratios come from, if their file says so, and what an
+ * import assumed.  ZIPCCL_ERR_NOMEM; ZIPCCL_ERR_IO if the file is gone.
+ */
 zipccl_status zipccl_replay_input_note(const struct zipccl_replay_input *input,
                                        struct zipccl_replay_result *result,
                                        struct zipccl_error *error);

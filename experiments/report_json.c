@@ -260,6 +260,21 @@ static void put_warnings(yajl_gen gen, const struct zipccl_replay_result *result
     yajl_gen_array_close(gen);
 }
 
+/* The sentence of the terminal, so that a page says the same. */
+static void put_why(yajl_gen gen, const struct zipccl_replay_result *result)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+
+    if (memory != NULL) {
+        zipccl_report_why(result, memory);
+        fclose(memory);
+    }
+    zipccl_put_string(gen, "why", text != NULL ? text : "");
+    free(text);
+}
+
 static void put_result(yajl_gen gen, const struct zipccl_replay_result *result)
 {
     yajl_gen_map_open(gen);
@@ -278,6 +293,7 @@ static void put_result(yajl_gen gen, const struct zipccl_replay_result *result)
     put_rows(gen, result);
     put_totals(gen, result);
     put_steps(gen, result);
+    put_why(gen, result);
     zipccl_put_string(gen, "adaptive_note", result->adaptive_note);
     put_sensitivities(gen, result);
     put_warnings(gen, result);

@@ -294,6 +294,9 @@ static void print_ratios(const struct zipccl_replay_result *result, FILE *out)
         separator = ", ";
     }
     fputs(separator[0] == '\0' ? "no bytes compressed\n" : "\n", out);
+    for (size_t i = 0; i < result->nassumptions; i++)
+        if (strcmp(result->assumptions[i].name, ZIPCCL_NOTE_SAMPLES) == 0)
+            fprintf(out, "         tensors of %s\n", result->assumptions[i].value);
 }
 
 static void print_inputs(const struct zipccl_replay_result *result, FILE *out)

@@ -8,6 +8,7 @@
 #include "experiments/import_command.h"
 #include "experiments/inspect.h"
 #include "experiments/program.h"
+#include "experiments/spare_trace.h"
 #include "traces/info.h"
 
 #include <errno.h>
@@ -20,7 +21,9 @@ struct options {
 };
 
 static const struct argp_option option_table[] = {
-    {"json", 'J', "FILE", 0, "write the same as JSON", 0}, {0}};
+    {"json", 'J', "FILE", 0, "write the same as JSON; '-': to standard output, instead of the text",
+     0},
+    {0}};
 
 static const char doc[] =
     "Look at training traces, and make them from files of other tools."
@@ -34,7 +37,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     struct options *options = state->input;
 
     switch (key) {
-    case 'J': options->json = arg; return 0;
+    case 'J':
+        if (options->json != NULL) {
+            zipccl_usage_error(program, "trace: -J is given twice");
+            return ECANCELED;
+        }
+        options->json = arg;
+        return 0;
     case ARGP_KEY_ARG:
         if (options->path != NULL) {
             zipccl_usage_error(program, "trace: unexpected argument '%s'", arg);
@@ -68,7 +77,7 @@ int zipccl_trace_command(int argc, char **argv)
                                   options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace info: name a trace");
-    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_trace_info_print,
-                                          zipccl_trace_info_json, &error);
+    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_output_spare_trace,
+                                          zipccl_trace_info_print, zipccl_trace_info_json, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }

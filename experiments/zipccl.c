@@ -72,7 +72,8 @@ static int run_replay(int argc, char **argv)
     char **all = argv - 1;
     char *own_name = all[0];
 
-    all[0] = (char *)"zipccl-sim";
+    /* The other program then speaks under the name that was typed. */
+    all[0] = (char *)program;
     execv(path, all);
     int reason = errno;
     all[0] = own_name;
@@ -107,7 +108,7 @@ static int run_help(int argc, char **argv)
     return ZIPCCL_EXIT_OK;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2)
         return zipccl_usage_error(program, "no command; 'zipccl help' lists them");
@@ -117,4 +118,9 @@ int main(int argc, char **argv)
         return run_version(1, argv + 1);
     const struct command *command = find_command(argv[1]);
     return command != NULL ? command->run(argc - 1, argv + 1) : unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    return zipccl_finish_output(program, run(argc, argv));
 }

@@ -62,15 +62,17 @@ static uint32_t index_of(const struct zipccl_program *p, uint32_t rank)
 
 /*
  * Work of a kernel on one rank.  With flops it is a roofline: SM time from the flops, traffic as
- * given.  A recorded duration is SM time, and its traffic, given or assumed, fits into it.
+ * given; with traffic alone it has no SM time.  A recorded duration is SM time, and its traffic,
+ * given or assumed, fits into it.
  */
 static void set_work(const struct zipccl_event *e, const struct zipccl_cluster *c, double seconds,
                      struct zipccl_program_event *out, uint32_t rank)
 {
-    double sm = e->flops >= 0 ? e->flops / c->gpu_flops : seconds, most = sm * c->gpu_hbm_Bps;
+    double sm = e->flops >= 0 ? e->flops / c->gpu_flops : seconds >= 0 ? seconds : 0;
+    double most = sm * c->gpu_hbm_Bps;
     double traffic = e->hbm_bytes >= 0 ? e->hbm_bytes : c->compute_hbm_share * most;
 
-    if (e->flops < 0 && traffic > most)
+    if (e->flops < 0 && seconds >= 0 && traffic > most)
         traffic = most;
     out->sm_s[rank] = sm;
     out->hbm_bytes[rank] = traffic;
@@ -82,17 +84,19 @@ static zipccl_status add_compute(struct zipccl_program *p, const struct zipccl_e
                                  struct zipccl_program_event *out, struct zipccl_error *error)
 {
     uint32_t next = 0;
+    bool recorded;
 
     out->compute_s = calloc(3 * (size_t)p->nranks, sizeof(double));
     if (out->compute_s == NULL)
         return nomem(error);
     out->sm_s = out->compute_s + p->nranks;
     out->hbm_bytes = out->sm_s + p->nranks;
-    if (e->flops < 0 && e->duration_s < 0 && e->duration_by_rank_s == NULL)
+    recorded = e->flops < 0 && (e->duration_s >= 0 || e->duration_by_rank_s != NULL);
+    if (e->flops < 0 && e->hbm_bytes < 0 && !recorded)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "compute event %" PRIu64 " has no duration and no flops", e->id);
-    p->scaled |= e->flops >= 0;
-    p->recorded |= e->flops < 0;
+                           "compute event %" PRIu64 " has no duration, flops or hbm_bytes", e->id);
+    p->scaled |= !recorded;
+    p->recorded |= recorded;
     for (uint32_t rank = 0; rank < p->trace->header.nranks; rank++) {
         uint32_t r = index_of(p, rank);
         double seconds = e->duration_s;

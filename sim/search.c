@@ -122,16 +122,16 @@ static void note_none(const struct zipccl_search *search, struct zipccl_search_r
 
     if (search->kind == ZIPCCL_SEARCH_RAW_MATCH)
         snprintf(result->note, sizeof(result->note),
-                 "raw does not get there with any NIC up to %.0f GB/s",
-                 nic * ZIPCCL_SEARCH_RANGE / 1e9);
+                 "raw does not get there with any NIC up to %.5g Gb/s",
+                 8 * nic * ZIPCCL_SEARCH_RANGE / 1e9);
     else if (gain >= ZIPCCL_BREAK_EVEN_GAIN)
         snprintf(result->note, sizeof(result->note),
-                 "the gain stays above %.0f %% with any NIC up to %.0f GB/s",
-                 100 * ZIPCCL_BREAK_EVEN_GAIN, nic * ZIPCCL_SEARCH_RANGE / 1e9);
+                 "the gain stays above %.0f %% with any NIC up to %.5g Gb/s",
+                 100 * ZIPCCL_BREAK_EVEN_GAIN, 8 * nic * ZIPCCL_SEARCH_RANGE / 1e9);
     else
         snprintf(result->note, sizeof(result->note),
-                 "the gain stays under %.0f %% with any NIC from %.3g GB/s up",
-                 100 * ZIPCCL_BREAK_EVEN_GAIN, nic / ZIPCCL_SEARCH_RANGE / 1e9);
+                 "the gain stays under %.0f %% with any NIC from %.5g Gb/s up",
+                 100 * ZIPCCL_BREAK_EVEN_GAIN, 8 * nic / ZIPCCL_SEARCH_RANGE / 1e9);
 }
 
 /* At T1 from the T0 root on: confirmed if the T1 excess there is small, else a few steps more. */

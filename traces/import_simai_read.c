@@ -9,6 +9,7 @@
  */
 #include "traces/import_simai.h"
 #include "traces/lines.h"
+#include "traces/trace_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -76,12 +77,16 @@ static zipccl_status read_call(struct simai_workload *w, struct simai_token toke
 static zipccl_status read_part(struct simai_workload *w, const struct simai_token *words, int phase,
                                struct simai_part *out)
 {
+    struct zipccl_place at = simai_place(w);
     char name[40];
     bool rounded;
 
     strcpy(name, phases[phase]);
     strcat(name, " compute time");
     ZIPCCL_TRY(simai_number(w, words[0], name, &out->ns, NULL, NULL));
+    if (out->ns * 1e-9 > ZIPCCL_TRACE_MAX_SECONDS)
+        return zipccl_place_fail(&at, "%s is %.9g ns, expected at most %.16g s", name, out->ns,
+                                 ZIPCCL_TRACE_MAX_SECONDS);
     ZIPCCL_TRY(read_call(w, words[1], phase, out));
     strcpy(name, phases[phase]);
     strcat(name, " size");

@@ -3,57 +3,7 @@
 # test_cli.sh - the programs at the command line: what works, and how each error is told
 #
 # test_cli.sh BUILD    run from the root of the source tree
-set -u
-build=$(cd "$1" && pwd -P) || exit 1
-zipccl=$build/zipccl
-sim=$build/zipccl-sim
-check=$build/tests/check_result
-timeline=$build/tests/check_timeline
-moe=$PWD/traces/samples/moe64
-llama=$PWD/traces/samples/llama2-7b-fsdp64
-a100=a100-8x8-200g
-tensors=$PWD/traces/samples/tensors/moe.safetensors
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-ntests=0
-nfailed=0
-
-failed() {
-    echo "FAILED: $*"
-    nfailed=$((nfailed + 1))
-}
-
-# works TEXT COMMAND... - exit code 0, nothing on stderr, TEXT in the output
-works() {
-    local text=$1
-    shift
-    ntests=$((ntests + 1))
-    "$@" >out 2>err </dev/null || failed "exit code $? of: $*: $(cat err)"
-    # SimGrid switches stacks, which AddressSanitizer remarks on; its real reports stay.
-    sed -i -e '/ASan is ignoring requested __asan_handle_no_return/d' \
-        -e '/^False positive error reports may follow$/d' -e '/sanitizers\/issues\/189$/d' err
-    [ ! -s err ] || failed "stderr of: $*: $(cat err)"
-    [ -z "$text" ] || grep -qF -- "$text" out || failed "no '$text' in the output of: $*: $(head -5 out)"
-}
-
-# refuses TEXT COMMAND... - exit code 2, one line on stderr that begins with the program's name and
-# holds TEXT, nothing on stdout, no file left
-refuses() {
-    local text=$1 code
-    shift
-    ntests=$((ntests + 1))
-    ls -A >before
-    "$@" >out 2>err </dev/null
-    code=$?
-    [ $code -eq 2 ] || failed "exit code $code, not 2, of: $*: $(head -3 err)"
-    [ "$(wc -l <err)" -eq 1 ] || failed "$(wc -l <err) lines on stderr of: $*: $(cat err)"
-    grep -q '^zipccl\(-sim\)\?: ' err || failed "no program name in: $(cat err)"
-    grep -qiF -- "$text" err || failed "no '$text' in: $(cat err)"
-    [ ! -s out ] || failed "output of: $*: $(head -3 out)"
-    ls -A | diff before - >left || failed "files left by: $*: $(cat left)"
-}
-touch before out err left
+. "$(dirname "$0")/cli_helpers.sh"
 
 # ---- small traces, good and broken
 header='{"format": "zipccl-trace", "version": 1, "name": "mini", "provenance": "generated", "generator": "test", "nranks": 8, "streams": ["compute", "comm"], "groups": [{"name": "world", "size": 8}]'
@@ -142,7 +92,11 @@ works "" "$check" compressed.json totals.step_time_adaptive_s=null
 works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode adaptive -J adaptive.json
 works "" "$check" adaptive.json totals.step_time_compressed_s=null
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json --jobs 1
-works "" "$check" given.json
+works "" "$check" given.json ratio=1.4
+works "tensors of a small language model" "$zipccl" replay "$moe" -c "$a100" -f t0
+works "given" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1.3 -J given.json
+works "" "$check" given.json ratio=1.3
+works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json
 grep -q -- --set given.json || failed "--set is not listed in the result"
 grep -q '"given"' given.json || failed "the given ratio is not named in the result"
 ls ./*.tmp* >left 2>/dev/null && failed "temporary files are left: $(cat left)"
@@ -364,5 +318,4 @@ mkdir alone
 cp "$zipccl" alone/zipccl
 refuses "zipccl-sim" alone/zipccl replay mini.jsonl -c laptop
 
-echo "$ntests command lines, $nfailed failures"
-[ $nfailed -eq 0 ]
+finish

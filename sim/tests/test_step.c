@@ -160,6 +160,11 @@ static void test_codec(enum zipccl_fidelity fidelity)
     step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 2);
     check("compute alone", step->compute_s, 0.010);
     stop(&s);
+    printf("work that is given as memory traffic alone takes bytes / HBM rate\n");
+    t.events[1].flops = -1;
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 2);
+    check("compute alone", step->compute_s, 0.010);
+    stop(&s);
 }
 
 static void test_order(enum zipccl_fidelity fidelity)
@@ -293,7 +298,7 @@ static void test_refusals(void)
     refuse("a cycle", &t, ZIPCCL_ERR_INPUT, "comes later");
     toy_init(&t, 8);
     toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, 1, 1, 0);
-    toy_compute(&t, -1, 0);
+    toy_compute(&t, -1, 0)->hbm_bytes = -1;
     refuse("compute without a time", &t, ZIPCCL_ERR_INPUT, "no duration");
     toy_init(&t, 8);
     toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_BFLOAT16, 1, 1, 0);

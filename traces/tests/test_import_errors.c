@@ -37,6 +37,8 @@ static const struct {
     {H "\n1\na -1 1 ALLREDUCE 64 1 NONE 0 nan NONE 0 1\n", ":3: ", "\"nan\"", "expected a number"},
     {H "\n1\na -1 1 ALLREDUCE -64 1 NONE 0 1 NONE 0 1\n", ":3: ", "\"-64\"", "expected a number"},
     {H "\n1\na -1 1 ALLREDUCE 1e300 1 NONE 0 1 NONE 0 1\n", ":3: ", "\"1e300\"", "to 2^53"},
+    {H "\n1\na -1 1 ALLREDUCE 64 2e15 NONE 0 1 NONE 0 1\n",
+     ":3: ", "input gradient compute time is 2e+15 ns", "at most 1000000 s"},
     {H "\n1\na b 1 ALLREDUCE 64 1 NONE 0 1 NONE 0 1\n", ":3: ", "the dependency is \"b\"",
      "expected a number"},
     {H "\n1\na -1 1 GATHER 64 1 NONE 0 1 NONE 0 1\n", ":3: ", "forward call \"GATHER\"",

@@ -28,7 +28,7 @@ static size_t build(unsigned char *out, const char *header, size_t ndata)
 }
 
 static const char good[] =
-    "{\"__metadata__\":{\"k\":\"v\"},"
+    "{\"__metadata__\":{\"k\":\"v\",\"origin\":\"a test\"},"
     "\"a.y\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[8,24]},"
     "\"a.x\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[0,8]},"
     "\"a\":{\"dtype\":\"I16\",\"shape\":[],\"data_offsets\":[24,26]},"
@@ -54,6 +54,7 @@ Test(safetensors, a_good_file_is_read)
                  error.text);
     cr_assert_eq(file->ntensors, 4);
     cr_expect_eq(file->data_nbytes, 26);
+    cr_expect_str_eq(file->origin, "a test");
     cr_expect_str_eq(file->tensors[0].name, "a.x", "in file order");
     t = zipccl_safetensors_find(file, "a.y");
     cr_assert_not_null(t);
@@ -73,6 +74,25 @@ Test(safetensors, a_good_file_is_read)
     cr_expect_null(zipccl_safetensors_match(file, "a", &position));
     zipccl_safetensors_close(file);
     zipccl_safetensors_close(NULL);
+}
+
+Test(safetensors, an_origin_that_a_terminal_would_obey_is_left_out)
+{
+    static const char *const texts[] = {"{}", "{\"__metadata__\":{}}",
+                                        "{\"__metadata__\":{\"origin\":\"\"}}",
+                                        "{\"__metadata__\":{\"origin\":\"a\\nb\"}}",
+                                        "{\"__metadata__\":{\"origin\":\"\\u001b[1m\"}}"};
+    const struct zipccl_safetensors *file;
+    unsigned char bytes[1024];
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct zipccl_error error = {""};
+
+        cr_assert_eq(open_bytes(bytes, build(bytes, texts[i], 0), &file, &error), ZIPCCL_OK, "%s",
+                     error.text);
+        cr_expect_null(file->origin, "%s", texts[i]);
+        zipccl_safetensors_close(file);
+    }
 }
 
 Test(safetensors, a_file_cut_anywhere_is_an_error)
