@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,12 +47,19 @@ static bool write_all(int fd, const void *bytes, size_t nbytes)
     return true;
 }
 
-/* Never returns; _exit, so that nothing the parent had buffered is written twice. */
-static void child_main(const struct zipccl_child_task *task, int fd)
+/*
+ * Never returns; _exit, so that nothing the parent had buffered is written twice.  A child ends with
+ * its parent, however that ends, and with it the children of its own.
+ */
+static void child_main(const struct zipccl_child_task *task, int fd, pid_t parent)
 {
     struct head head;
-    void *result = calloc(1, task->nbytes + 1);
+    void *result;
 
+    /* The parent may have ended before the signal was asked for. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
+    result = calloc(1, task->nbytes + 1);
     memset(&head, 0, sizeof(head));
     head.status = result != NULL ? (int)task->work(task->context, result, &head.error)
                                  : (int)ZIPCCL_ERR_NOMEM;
@@ -63,6 +72,7 @@ static void child_main(const struct zipccl_child_task *task, int fd)
 static zipccl_status start(const struct zipccl_child_task *tasks, uint32_t index,
                            struct running *out, struct zipccl_error *error)
 {
+    pid_t parent = getpid();
     int fds[2];
 
     out->bytes = malloc(sizeof(struct head) + tasks[index].nbytes);
@@ -82,7 +92,7 @@ static zipccl_status start(const struct zipccl_child_task *tasks, uint32_t index
     }
     if (out->pid == 0) {
         close(fds[0]);
-        child_main(&tasks[index], fds[1]);
+        child_main(&tasks[index], fds[1], parent);
     }
     close(fds[1]);
     out->fd = fds[0];
@@ -168,8 +178,11 @@ zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks,
                 continue;
             /* Only the first failure's text is kept. */
             s = finish(tasks, &running[i], status == ZIPCCL_OK ? error : NULL);
-            status = status == ZIPCCL_OK ? s : status;
             running[i] = running[--n];
+            /* What the others find is of no use any more. */
+            for (uint32_t k = 0; s != ZIPCCL_OK && k < n; k++)
+                kill(running[k].pid, SIGKILL);
+            status = status == ZIPCCL_OK ? s : status;
             if (finished != NULL)
                 finished(context, ++done);
         }
