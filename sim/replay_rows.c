@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the events of one row add up to; bytes over all ranks until the mean is taken. */
+/* What the events of one row add up to; bytes of the rank that the row is of. */
 struct sums {
     double raw_bytes, wire_bytes;
     double by_source[ZIPCCL_NUM_RATIO_SOURCES]; /* raw bytes */
@@ -34,6 +34,7 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
     const struct zipccl_program_event *e = &state->program->events[index];
     enum zipccl_ratio_source source =
         zipccl_samples_source(state->samples, state->program->classes[e->class].set);
+    uint32_t rank = state->program->rows[e->row].rank;
     double calls = (double)e->calls;
 
     for (uint32_t part = 0; part < e->nparts; part++) {
@@ -49,39 +50,16 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
                            : zipccl_pricing_get(state->pricing, e, part, mode),
                        calls);
     }
-    for (uint32_t rank = 0; rank < state->program->nranks; rank++) {
-        double n = calls * zipccl_program_weight(state->program, rank);
-        const struct zipccl_price *adaptive;
+    if (e->part_of[rank] != ZIPCCL_NO_PART) {
+        const struct zipccl_price *adaptive =
+            zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->pinned);
 
-        if (e->part_of[rank] == ZIPCCL_NO_PART)
-            continue;
-        adaptive = zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->pinned);
-        sums->raw_bytes += n * adaptive->raw_bytes;
-        sums->wire_bytes += n * adaptive->wire_bytes;
-        sums->by_source[source] += n * adaptive->raw_bytes;
+        if (!adaptive->compressed)
+            source = ZIPCCL_RATIO_NONE;
+        sums->raw_bytes += calls * adaptive->raw_bytes;
+        sums->wire_bytes += calls * adaptive->wire_bytes;
+        sums->by_source[source] += calls * adaptive->raw_bytes;
     }
-}
-
-/* Bytes per rank: the mean over the ranks that take part in the row. */
-static void take_means(const struct zipccl_program *program, uint32_t row, struct sums *sums)
-{
-    double nranks = 0;
-
-    for (uint32_t rank = 0; rank < program->nranks; rank++)
-        for (size_t i = 0; i < program->nevents; i++) {
-            const struct zipccl_program_event *e = &program->events[i];
-
-            if (e->group == NULL || e->row != row || e->part_of[rank] == ZIPCCL_NO_PART)
-                continue;
-            nranks += zipccl_program_weight(program, rank);
-            break;
-        }
-    if (nranks == 0)
-        return;
-    sums->raw_bytes /= nranks;
-    sums->wire_bytes /= nranks;
-    for (int k = 0; k < ZIPCCL_NUM_RATIO_SOURCES; k++)
-        sums->by_source[k] /= nranks;
 }
 
 static enum zipccl_ratio_source main_source(const struct sums *sums)
@@ -190,8 +168,6 @@ zipccl_status zipccl_replay_rows(const struct zipccl_replay_state *state,
     for (size_t i = 0; i < state->program->nevents; i++)
         if (state->program->events[i].group != NULL)
             add_event(state, i, &sums[state->program->events[i].row]);
-    for (uint32_t i = 0; i < nrows; i++)
-        take_means(state->program, i, &sums[i]);
     for (uint32_t i = 0; i < nrows; i++)
         fill_row(state, i, &sums[i], &result->rows[i]);
     result->nrows = nrows;
