@@ -42,7 +42,7 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
 
         if (e->nmembers[part] == 0)
             continue;
-        adaptive = zipccl_pricing_get(state->pricing, e, part, state->pinned);
+        adaptive = zipccl_pricing_get(state->pricing, e, part, state->adapted.best);
         for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
             weigh_name(sums, mode,
                        mode == ZIPCCL_STEP_ADAPTIVE
@@ -52,7 +52,7 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
     }
     if (e->part_of[rank] != ZIPCCL_NO_PART) {
         const struct zipccl_price *adaptive =
-            zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->pinned);
+            zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->adapted.best);
 
         if (!adaptive->compressed)
             source = ZIPCCL_RATIO_NONE;
@@ -77,7 +77,7 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
 {
     const struct zipccl_program_row *r = &state->program->rows[index];
     const struct zipccl_trace_group *group = &state->trace->header.groups[r->event->group];
-    const struct zipccl_run *runs = state->runs;
+    const struct zipccl_run *runs = state->adapted.runs;
 
     row->op = r->event->op;
     row->dtype = r->event->dtype;
@@ -98,10 +98,10 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
     row->time_recorded_s = r->recorded_s;
     row->time_raw_s = runs[ZIPCCL_STEP_RAW].row_time[index];
     row->time_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_time[index];
-    row->time_adaptive_s = runs[state->pinned].row_time[index];
+    row->time_adaptive_s = runs[state->adapted.best].row_time[index];
     row->exposed_raw_s = runs[ZIPCCL_STEP_RAW].row_exposed[index];
     row->exposed_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_exposed[index];
-    row->exposed_adaptive_s = runs[state->pinned].row_exposed[index];
+    row->exposed_adaptive_s = runs[state->adapted.best].row_exposed[index];
 }
 
 /* By exposed time saved, then by time, then in the order of the trace: the same every time. */

@@ -337,6 +337,83 @@ static void test_sources(enum zipccl_fidelity fidelity)
     zipccl_replay_result_destroy(r);
 }
 
+/*
+ * Beside compute one alltoall is hidden and another is not: compressed, the hidden one slows compute
+ * and gains nothing, so that the refined step sends it raw.
+ */
+static void init_hidden(struct toy *t)
+{
+    toy_init(t, NRANKS);
+    toy_collective(t, ZIPCCL_ALLTOALL, ZIPCCL_BFLOAT16, 4000000, 1, 0);
+    toy_compute(t, 0.060, 0);
+    toy_collective(t, ZIPCCL_ALLTOALL, ZIPCCL_BFLOAT16, 3000000, 1, 2);
+    toy_compute(t, 0.001, 3);
+}
+
+static void test_refined(enum zipccl_fidelity fidelity)
+{
+    static const char encode[] = "codec.encode_rate=50GBps", decode[] = "codec.decode_rate=50GBps";
+    struct zipccl_replay_options o = plain(fidelity, 1.5, true);
+    const struct zipccl_result_step *step;
+    struct zipccl_replay_result *r, *at;
+    const struct zipccl_result_row *shown, *hidden;
+    struct toy t;
+
+    printf("the step is refined: what compute hides goes raw\n");
+    init_hidden(&t);
+    r = must(&t, &o, encode, decode);
+    step = &r->steps[ZIPCCL_STEP_ADAPTIVE];
+    shown = &r->rows[0];
+    hidden = &r->rows[1];
+    printf("  raw %.3f compressed %.3f adaptive %.3f ms; %s\n",
+           1e3 * r->steps[ZIPCCL_STEP_RAW].step_s, 1e3 * r->steps[ZIPCCL_STEP_COMPRESSED].step_s,
+           1e3 * step->step_s, r->adaptive_note);
+    expect("noted", strstr(r->adaptive_note, "refined, 1 row ") != NULL);
+    near("compute and what is exposed", step->step_s, 0.061 + shown->time_compressed_s, 1e-9);
+    near("the codec slows nothing", step->codec_slow_s, 0, 1e-9);
+    expect("compressed, it does", r->steps[ZIPCCL_STEP_COMPRESSED].codec_slow_s > 1e-3);
+    expect("hidden: raw", hidden->count == 4000000 && hidden->ratio == 1 &&
+                              strcmp(hidden->strategy, hidden->strategy_raw) == 0 &&
+                              strcmp(hidden->ratio_source, "none") == 0);
+    expect("exposed: compressed", shown->count == 3000000 && shown->ratio > 1.3 &&
+                                      strcmp(shown->strategy, shown->strategy_compressed) == 0);
+    printf("  so are its sensitivities and its break-even\n");
+    o.ratio = 1.45;
+    o.sensitivities = false;
+    at = must(&t, &o, encode, decode);
+    expect("refined too", strstr(at->adaptive_note, "refined") != NULL);
+    near("ratio -0.05", r->sensitivities[ZIPCCL_SENS_RATIO].step_adaptive_s,
+         at->steps[ZIPCCL_STEP_ADAPTIVE].step_s, 1e-6);
+    zipccl_replay_result_destroy(at);
+    zipccl_replay_result_destroy(r);
+}
+
+/*
+ * Bytes of compressed calls by hand: 15 messages of 4e6 elements, at ratio 2 as long as 4e6 bytes,
+ * and four bytes for the size of each chunk of each message.
+ */
+static void test_bytes(enum zipccl_fidelity fidelity)
+{
+    struct zipccl_replay_options o = plain(fidelity, 2, false);
+    struct zipccl_replay_result *r;
+    struct toy t;
+
+    double sizes;
+
+    printf("bytes of a row\n");
+    init_exposed(&t);
+    t.events[0].repeat = 3;
+    r = must(&t, &o, NULL, NULL);
+    near("raw: 3 x 15 x 4e6 x 2", r->rows[0].raw_bytes, 360e6, 0);
+    expect("exact sizes", strcmp(r->rows[0].strategy, "exact direct") == 0);
+    sizes = r->rows[0].wire_bytes - 180e6;
+    printf("  wire: 180e6 and %.0f\n", sizes);
+    expect("sizes: 3 x 15 x 4 for each of up to 64 chunks",
+           sizes >= 180 && sizes <= 180 * 64 && fmod(sizes, 180) == 0);
+    near("ratio", r->rows[0].ratio, r->rows[0].raw_bytes / r->rows[0].wire_bytes, 0);
+    zipccl_replay_result_destroy(r);
+}
+
 int main(void)
 {
     static const enum zipccl_fidelity both[] = {ZIPCCL_FIDELITY_T0, ZIPCCL_FIDELITY_T1};
@@ -351,6 +428,8 @@ int main(void)
         test_recorded(both[i]);
         test_order(both[i]);
         test_sources(both[i]);
+        test_refined(both[i]);
+        test_bytes(both[i]);
     }
     printf("%s\n", failures == 0 ? "ok" : "FAILED");
     return failures != 0;
