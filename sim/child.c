@@ -6,6 +6,8 @@
 #include "sim/child.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -59,6 +61,9 @@ static void child_main(const struct zipccl_child_task *task, int fd, pid_t paren
     /* The parent may have ended before the signal was asked for. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(1);
+    /* Simulations take and free large matrices all the time: new pages cost more than filling them. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
     result = calloc(1, task->nbytes + 1);
     memset(&head, 0, sizeof(head));
     head.status = result != NULL ? (int)task->work(task->context, result, &head.error)
