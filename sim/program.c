@@ -283,6 +283,12 @@ static zipccl_status build(struct zipccl_program *p, const struct zipccl_cluster
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "trace %.100s has no collectives: nothing to replay",
                            p->trace->header.name);
+    if (!zipccl_program_moves_data(p))
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "nothing to replay: no collective of trace %.100s moves data from one rank "
+            "to another",
+            p->trace->header.name);
     ZIPCCL_TRY(index_ids(p, error));
     ZIPCCL_TRY(zipccl_trace_expand(p->trace, add_op, &x, NULL, error));
     return zipccl_program_count_calls(p) == ZIPCCL_OK ? ZIPCCL_OK : nomem(error);

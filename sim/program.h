@@ -50,7 +50,8 @@ struct zipccl_program_class {
 
 struct zipccl_program_row {
     const struct zipccl_event *event; /* an example */
-    uint64_t calls;                   /* of the rank that makes most */
+    uint32_t rank;                    /* the one that makes most calls, the first of several */
+    uint64_t calls;                   /* of that rank */
     double recorded_s;                /* its sum over calls; < 0 if one is not recorded */
 };
 
@@ -76,8 +77,8 @@ struct zipccl_program {
 /*
  * Build the program of 'trace' for 'cluster'; 'trace' must outlive it.
  *
- * ZIPCCL_ERR_INPUT with the event and the reason: no collectives, another world than the cluster
- * has, unknown or later dependencies, compute without a duration, samples that do not fit.
+ * ZIPCCL_ERR_INPUT with the event and the reason: no collectives or none that moves data, another
+ * world than the cluster has, unknown or later dependencies, compute without a duration, samples that do not fit.
  * ZIPCCL_ERR_UNSUPPORTED if ops times ranks are too many to keep.
  */
 zipccl_status zipccl_program_create(const struct zipccl_trace *trace,

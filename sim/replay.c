@@ -111,7 +111,7 @@ static void extra_done(void *context, uint32_t ndone)
 {
     struct zipccl_replay_state *s = context;
 
-    s->ndone = ZIPCCL_NUM_STEPS + ndone;
+    s->ndone = ZIPCCL_NUM_RUNS + ndone;
     report(s, "sensitivities");
 }
 
@@ -155,58 +155,19 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
                                  error);
 }
 
-/* Adaptive is never worse than the better of raw and compressed: it can always be pinned to it. */
-static void pin_adaptive(struct zipccl_replay_state *s, struct zipccl_replay_result *r)
-{
-    const struct zipccl_result_step *raw = s->runs[ZIPCCL_STEP_RAW].step;
-    const struct zipccl_result_step *compressed = s->runs[ZIPCCL_STEP_COMPRESSED].step;
-    double adaptive_s = s->runs[ZIPCCL_STEP_ADAPTIVE].step->step_s;
-    int best = compressed->step_s < raw->step_s ? ZIPCCL_STEP_COMPRESSED : ZIPCCL_STEP_RAW;
-    double best_s = s->runs[best].step->step_s;
-
-    s->pinned = ZIPCCL_STEP_ADAPTIVE;
-    if (adaptive_s <= best_s)
-        return;
-    s->pinned = best;
-    snprintf(r->adaptive_note, sizeof(r->adaptive_note),
-             "call by call the step takes %.3f ms, %.2f %% more than always %s (contention): "
-             "pinned to %s",
-             1e3 * adaptive_s, 100 * (adaptive_s / best_s - 1),
-             best == ZIPCCL_STEP_RAW ? "raw" : "compressed",
-             best == ZIPCCL_STEP_RAW ? "raw" : "compressed");
-}
-
-/* The mode whose plans adaptive takes for every call, if there is one: one run serves both. */
-static int adaptive_like(const struct zipccl_replay_state *s)
-{
-    for (int mode = ZIPCCL_STEP_RAW; mode < ZIPCCL_STEP_ADAPTIVE; mode++)
-        if (zipccl_pricing_adaptive_is(s->pricing, mode))
-            return mode;
-    return ZIPCCL_STEP_ADAPTIVE;
-}
-
-/* The three steps of the cluster as it is. */
+/* The steps of the cluster as it is. */
 static zipccl_status run_steps(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                                struct zipccl_error *error)
 {
-    struct zipccl_child_task tasks[ZIPCCL_NUM_STEPS];
-    int like = adaptive_like(s);
-    uint32_t n = 0;
+    struct zipccl_adapt_options options = {
+        .nprocs = s->options.nprocs, .keep = true, .finished = base_done, .context = s};
 
-    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
-        if (zipccl_run_init_kept(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
-            return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-        s->runs[mode].pricing = s->pricing;
-        if (mode != ZIPCCL_STEP_ADAPTIVE || like == ZIPCCL_STEP_ADAPTIVE)
-            tasks[n++] = zipccl_run_task(&s->runs[mode]);
-    }
     report_steps(s);
-    ZIPCCL_TRY(zipccl_child_run(tasks, n, s->options.nprocs, base_done, s, error));
-    if (like != ZIPCCL_STEP_ADAPTIVE)
-        zipccl_run_copy(&s->runs[ZIPCCL_STEP_ADAPTIVE], &s->runs[like]);
-    pin_adaptive(s, r);
+    ZIPCCL_TRY(zipccl_adapt(&s->base, s->pricing, &options, &s->adapted, error));
+    zipccl_adapted_describe(&s->adapted, r->adaptive_note, sizeof(r->adaptive_note));
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
-        r->steps[mode] = *s->runs[mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode].step;
+        r->steps[mode] =
+            *s->adapted.runs[mode == ZIPCCL_STEP_ADAPTIVE ? s->adapted.best : mode].step;
     r->steps[ZIPCCL_STEP_RAW].present = s->options.raw;
     r->steps[ZIPCCL_STEP_COMPRESSED].present = s->options.compressed;
     r->steps[ZIPCCL_STEP_ADAPTIVE].present = s->options.adaptive;
@@ -227,13 +188,10 @@ static struct zipccl_scenario changed(int which)
     return scenario;
 }
 
-static double row_sum(const struct zipccl_run *run)
+/* Of two times; 1 if nothing takes time. */
+static double speedup(double before_s, double after_s)
 {
-    double sum = 0;
-
-    for (uint32_t i = 0; i < run->base->program->nrows; i++)
-        sum += run->row_time[i];
-    return sum;
+    return after_s > 0 ? before_s / after_s : 1;
 }
 
 static void fill_sensitivities(const struct zipccl_replay_state *s, struct zipccl_replay_result *r)
@@ -243,27 +201,30 @@ static void fill_sensitivities(const struct zipccl_replay_state *s, struct zipcc
 
     r->nsensitivities = ZIPCCL_NUM_SENS;
     for (int i = 0; i < ZIPCCL_NUM_SENS; i++) {
+        const struct zipccl_adapted_step *step = &s->sens[i].step;
         struct zipccl_result_sensitivity *out = &r->sensitivities[i];
-        bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
-        const struct zipccl_run *raw = nic ? &s->sens[i][0] : &s->runs[ZIPCCL_STEP_RAW];
-        const struct zipccl_run *adaptive = &s->sens[i][1];
 
-        /* As in the result itself, adaptive may stay raw. */
-        if (raw->step->step_s < adaptive->step->step_s)
-            adaptive = raw;
         snprintf(out->name, sizeof(out->name), "%s", names[i]);
-        out->step_raw_s = raw->step->step_s;
-        out->step_adaptive_s = adaptive->step->step_s;
-        out->end_to_end_speedup = out->step_raw_s / out->step_adaptive_s;
-        out->comm_speedup = row_sum(adaptive) > 0 ? row_sum(raw) / row_sum(adaptive) : 1;
+        out->step_raw_s = step->raw_s;
+        out->step_adaptive_s = step->adaptive_s;
+        out->end_to_end_speedup = speedup(step->raw_s, step->adaptive_s);
+        out->comm_speedup = speedup(step->raw_comm_s, step->adaptive_comm_s);
     }
+}
+
+/* In a child. */
+static zipccl_status sens_work(void *context, void *result, struct zipccl_error *error)
+{
+    const struct zipccl_replay_sens *sens = context;
+
+    return zipccl_adapt_step(sens->base, &sens->scenario, sens->raw, result, error);
 }
 
 /* Sensitivities and the two searches, side by side; the longest pieces first. */
 static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                                 struct zipccl_error *error)
 {
-    struct zipccl_child_task tasks[2 + 2 * ZIPCCL_NUM_SENS];
+    struct zipccl_child_task tasks[2 + ZIPCCL_NUM_SENS];
     uint32_t n = 0;
 
     r->sensitivities = calloc(ZIPCCL_NUM_SENS, sizeof(*r->sensitivities));
@@ -276,20 +237,18 @@ static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_rep
         s->searches[k].adaptive_s = r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
         tasks[n++] = zipccl_search_task(&s->searches[k]);
     }
-    for (int i = 0; i < ZIPCCL_NUM_SENS; i++)
-        for (int k = 0; k < 2; k++) {
-            struct zipccl_run *run = &s->sens[i][k];
-            bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
+    for (int i = 0; i < ZIPCCL_NUM_SENS; i++) {
+        struct zipccl_replay_sens *sens = &s->sens[i];
+        bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
 
+        *sens = (struct zipccl_replay_sens){
+            .base = &s->base,
+            .scenario = changed(i),
             /* Codec and ratio leave the raw step as it is. */
-            if (k == 0 && !nic)
-                continue;
-            if (zipccl_run_init(run, &s->base, k == 0 ? ZIPCCL_STEP_RAW : ZIPCCL_STEP_ADAPTIVE) !=
-                ZIPCCL_OK)
-                return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-            run->scenario = changed(i);
-            tasks[n++] = zipccl_run_task(run);
-        }
+            .raw = nic ? NULL : &s->adapted.runs[ZIPCCL_STEP_RAW],
+        };
+        tasks[n++] = (struct zipccl_child_task){sens_work, sens, &sens->step, sizeof(sens->step)};
+    }
     ZIPCCL_TRY(zipccl_child_run(tasks, n, s->options.nprocs, extra_done, s, error));
     fill_sensitivities(s, r);
     r->break_even_nic_Bps = s->searches[0].result.nic_Bps;
@@ -299,15 +258,15 @@ static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_rep
     return ZIPCCL_OK;
 }
 
-/* Of the run that stands behind the mode: adaptive may be pinned to another. */
+/* Of the run that stands behind the mode: adaptive may be another. */
 static zipccl_status keep_timeline(const struct zipccl_replay_state *s,
                                    struct zipccl_replay_result *r)
 {
     int mode = s->options.timeline_mode;
-    int run = mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode;
+    int run = mode == ZIPCCL_STEP_ADAPTIVE ? s->adapted.best : mode;
 
-    ZIPCCL_TRY(
-        zipccl_timeline_create(s->program, s->pricing, run, &s->runs[run].kept, &r->timeline));
+    ZIPCCL_TRY(zipccl_timeline_create(s->program, s->pricing, run, &s->adapted.runs[run].kept,
+                                      &r->timeline));
     r->timeline->mode = mode;
     return ZIPCCL_OK;
 }
@@ -318,7 +277,7 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
     bool extras = s->options.sensitivities && s->options.raw && s->options.adaptive;
     double raw_s;
 
-    s->ntasks = ZIPCCL_NUM_STEPS + (extras ? 2 + 2 + ZIPCCL_NUM_SENS : 0);
+    s->ntasks = ZIPCCL_NUM_RUNS + (extras ? 2 + ZIPCCL_NUM_SENS : 0);
     ZIPCCL_TRY(run_steps(s, r, error));
     if (extras)
         ZIPCCL_TRY(run_extras(s, r, error));
@@ -332,7 +291,7 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
         s->trace->header.recorded_step_s > 0 ? s->trace->header.recorded_step_s : -1;
     raw_s = r->steps[ZIPCCL_STEP_RAW].step_s;
     if (s->options.raw && s->options.adaptive)
-        r->end_to_end_speedup = raw_s / r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
+        r->end_to_end_speedup = speedup(raw_s, r->steps[ZIPCCL_STEP_ADAPTIVE].step_s);
     if (s->options.raw && raw_s > 0)
         r->exposed_comm_share = r->steps[ZIPCCL_STEP_RAW].exposed_s / raw_s;
     if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK ||
@@ -343,11 +302,7 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
 
 static void release(struct zipccl_replay_state *s)
 {
-    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
-        zipccl_run_release(&s->runs[mode]);
-    for (int i = 0; i < ZIPCCL_NUM_SENS; i++)
-        for (int k = 0; k < 2; k++)
-            zipccl_run_release(&s->sens[i][k]);
+    zipccl_adapted_release(&s->adapted);
     zipccl_pricing_destroy(s->pricing);
     zipccl_program_destroy(s->program);
     zipccl_samples_close(s->samples);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the events of one row add up to; bytes over all ranks until the mean is taken. */
+/* What the events of one row add up to; bytes of the rank that the row is of. */
 struct sums {
     double raw_bytes, wire_bytes;
     double by_source[ZIPCCL_NUM_RATIO_SOURCES]; /* raw bytes */
@@ -34,6 +34,7 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
     const struct zipccl_program_event *e = &state->program->events[index];
     enum zipccl_ratio_source source =
         zipccl_samples_source(state->samples, state->program->classes[e->class].set);
+    uint32_t rank = state->program->rows[e->row].rank;
     double calls = (double)e->calls;
 
     for (uint32_t part = 0; part < e->nparts; part++) {
@@ -41,7 +42,7 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
 
         if (e->nmembers[part] == 0)
             continue;
-        adaptive = zipccl_pricing_get(state->pricing, e, part, state->pinned);
+        adaptive = zipccl_pricing_get(state->pricing, e, part, state->adapted.best);
         for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
             weigh_name(sums, mode,
                        mode == ZIPCCL_STEP_ADAPTIVE
@@ -49,39 +50,16 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
                            : zipccl_pricing_get(state->pricing, e, part, mode),
                        calls);
     }
-    for (uint32_t rank = 0; rank < state->program->nranks; rank++) {
-        double n = calls * zipccl_program_weight(state->program, rank);
-        const struct zipccl_price *adaptive;
+    if (e->part_of[rank] != ZIPCCL_NO_PART) {
+        const struct zipccl_price *adaptive =
+            zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->adapted.best);
 
-        if (e->part_of[rank] == ZIPCCL_NO_PART)
-            continue;
-        adaptive = zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->pinned);
-        sums->raw_bytes += n * adaptive->raw_bytes;
-        sums->wire_bytes += n * adaptive->wire_bytes;
-        sums->by_source[source] += n * adaptive->raw_bytes;
+        if (!adaptive->compressed)
+            source = ZIPCCL_RATIO_NONE;
+        sums->raw_bytes += calls * adaptive->raw_bytes;
+        sums->wire_bytes += calls * adaptive->wire_bytes;
+        sums->by_source[source] += calls * adaptive->raw_bytes;
     }
-}
-
-/* Bytes per rank: the mean over the ranks that take part in the row. */
-static void take_means(const struct zipccl_program *program, uint32_t row, struct sums *sums)
-{
-    double nranks = 0;
-
-    for (uint32_t rank = 0; rank < program->nranks; rank++)
-        for (size_t i = 0; i < program->nevents; i++) {
-            const struct zipccl_program_event *e = &program->events[i];
-
-            if (e->group == NULL || e->row != row || e->part_of[rank] == ZIPCCL_NO_PART)
-                continue;
-            nranks += zipccl_program_weight(program, rank);
-            break;
-        }
-    if (nranks == 0)
-        return;
-    sums->raw_bytes /= nranks;
-    sums->wire_bytes /= nranks;
-    for (int k = 0; k < ZIPCCL_NUM_RATIO_SOURCES; k++)
-        sums->by_source[k] /= nranks;
 }
 
 static enum zipccl_ratio_source main_source(const struct sums *sums)
@@ -99,7 +77,7 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
 {
     const struct zipccl_program_row *r = &state->program->rows[index];
     const struct zipccl_trace_group *group = &state->trace->header.groups[r->event->group];
-    const struct zipccl_run *runs = state->runs;
+    const struct zipccl_run *runs = state->adapted.runs;
 
     row->op = r->event->op;
     row->dtype = r->event->dtype;
@@ -120,10 +98,10 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
     row->time_recorded_s = r->recorded_s;
     row->time_raw_s = runs[ZIPCCL_STEP_RAW].row_time[index];
     row->time_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_time[index];
-    row->time_adaptive_s = runs[state->pinned].row_time[index];
+    row->time_adaptive_s = runs[state->adapted.best].row_time[index];
     row->exposed_raw_s = runs[ZIPCCL_STEP_RAW].row_exposed[index];
     row->exposed_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_exposed[index];
-    row->exposed_adaptive_s = runs[state->pinned].row_exposed[index];
+    row->exposed_adaptive_s = runs[state->adapted.best].row_exposed[index];
 }
 
 /* By exposed time saved, then by time, then in the order of the trace: the same every time. */
@@ -190,8 +168,6 @@ zipccl_status zipccl_replay_rows(const struct zipccl_replay_state *state,
     for (size_t i = 0; i < state->program->nevents; i++)
         if (state->program->events[i].group != NULL)
             add_event(state, i, &sums[state->program->events[i].row]);
-    for (uint32_t i = 0; i < nrows; i++)
-        take_means(state->program, i, &sums[i]);
     for (uint32_t i = 0; i < nrows; i++)
         fill_row(state, i, &sums[i], &result->rows[i]);
     result->nrows = nrows;

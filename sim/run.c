@@ -104,7 +104,9 @@ static zipccl_status run_work(void *context, void *result, struct zipccl_error *
 
 void zipccl_run_copy(struct zipccl_run *to, const struct zipccl_run *from)
 {
-    memcpy(to->step, from->step, result_bytes(from));
+    size_t a = result_bytes(to), b = result_bytes(from);
+
+    memcpy(to->step, from->step, a < b ? a : b);
 }
 
 struct zipccl_child_task zipccl_run_task(struct zipccl_run *run)
@@ -122,29 +124,7 @@ zipccl_status zipccl_run_execute(struct zipccl_run *runs, uint32_t nruns, uint32
     return zipccl_child_run(tasks, nruns < 4 ? nruns : 4, nprocs, NULL, NULL, error);
 }
 
-zipccl_status zipccl_run_t0(const struct zipccl_run_base *base,
-                            const struct zipccl_scenario *scenario, double *step_s,
-                            struct zipccl_error *error)
+zipccl_status zipccl_run_here(struct zipccl_run *run, struct zipccl_error *error)
 {
-    struct zipccl_scenario bare = *scenario;
-    struct zipccl_pricing *pricing = NULL;
-    struct zipccl_times *times = NULL;
-    zipccl_status status;
-
-    bare.flows = false;
-    status =
-        zipccl_pricing_create(base->program, base->cluster, &bare, base->samples, &pricing, error);
-    if (status == ZIPCCL_OK && zipccl_times_create(base->program, &times) != ZIPCCL_OK)
-        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-    for (int mode = 0; mode < (bare.raw_only ? 1 : ZIPCCL_NUM_STEPS) && status == ZIPCCL_OK;
-         mode++) {
-        status = zipccl_step_t0_run(base->program, pricing, mode, times);
-        if (status == ZIPCCL_OK)
-            step_s[mode] = times->step_s;
-        else
-            zipccl_fail(error, status, "out of memory");
-    }
-    zipccl_times_destroy(times);
-    zipccl_pricing_destroy(pricing);
-    return status;
+    return run_work(run, run->step, error);
 }

@@ -43,19 +43,14 @@ void zipccl_run_release(struct zipccl_run *run);
 /* The run as work for a child process; its results are valid once that has ended. */
 struct zipccl_child_task zipccl_run_task(struct zipccl_run *run);
 
-/* Take over the results of 'from', a run of the same program that keeps as much. */
+/* Take over the step and the rows of 'from', a run of the same program, and kept times if both keep. */
 void zipccl_run_copy(struct zipccl_run *to, const struct zipccl_run *from);
 
 /* Run up to four and wait. */
 zipccl_status zipccl_run_execute(struct zipccl_run *runs, uint32_t nruns, uint32_t nprocs,
                                  struct zipccl_error *error);
 
-/*
- * The steps of all modes under 'scenario' at T0, in this process; for searches.
- * step_s  [ZIPCCL_NUM_STEPS]; with scenario->raw_only the first alone is set
- */
-zipccl_status zipccl_run_t0(const struct zipccl_run_base *base,
-                            const struct zipccl_scenario *scenario, double *step_s,
-                            struct zipccl_error *error);
+/* Run in this process, at T0 only: SimGrid runs once per process. */
+zipccl_status zipccl_run_here(struct zipccl_run *run, struct zipccl_error *error);
 
 #endif

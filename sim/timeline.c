@@ -71,8 +71,9 @@ static zipccl_status sort_ops(const struct zipccl_program *p, struct by_stream *
 static uint32_t price_of(const struct zipccl_program_event *event, uint32_t part,
                          const struct zipccl_pricing *pricing, struct zipccl_timeline *t)
 {
-    uint32_t call = pricing->call_of[event->class][part];
     const struct zipccl_price *price = zipccl_pricing_get(pricing, event, part, t->mode);
+    /* A refined step may send one call raw in one row and compressed in another. */
+    uint32_t call = 2 * pricing->call_of[event->class][part] + price->compressed;
     struct zipccl_span_price *out = &t->prices[call];
 
     memcpy(out->strategy, price->name, sizeof(out->strategy));
@@ -123,13 +124,13 @@ static zipccl_status build(const struct zipccl_program *program,
         n += kept->times[3 * i + 2] >= 0;
     t->ranks = malloc(((size_t)kept->nranks + 1) * sizeof(*t->ranks));
     t->spans = malloc((n + 1) * sizeof(*t->spans));
-    t->prices = calloc((size_t)pricing->ncalls + 1, sizeof(*t->prices));
+    t->prices = calloc(2 * (size_t)pricing->ncalls + 1, sizeof(*t->prices));
     if (t->ranks == NULL || t->spans == NULL || t->prices == NULL)
         status = ZIPCCL_ERR_NOMEM;
     if (status == ZIPCCL_OK) {
         memcpy(t->ranks, kept->ranks, kept->nranks * sizeof(*t->ranks));
         t->nranks = kept->nranks;
-        t->nprices = pricing->ncalls;
+        t->nprices = 2 * (size_t)pricing->ncalls;
         add_spans(program, pricing, kept, &streams, t);
     }
     free(streams.ops);

@@ -7,10 +7,12 @@
  */
 #include "sim/child.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define NTASKS  20
@@ -99,8 +101,80 @@ static void test_failure(zipccl_status (*work)(void *, void *, struct zipccl_err
                      strstr(error.text, says) != NULL);
 }
 
+/* Say that this one runs, then stay. */
+static zipccl_status stay(void *context, void *result, struct zipccl_error *error)
+{
+    const int *fd = context;
+
+    (void)result;
+    (void)error;
+    if (write(*fd, "x", 1) == 1)
+        for (;;)
+            pause();
+    return ZIPCCL_ERR_IO;
+}
+
+/* A child with children of its own. */
+static zipccl_status have_two(void *context, void *result, struct zipccl_error *error)
+{
+    struct zipccl_child_task tasks[2] = {{stay, context, NULL, 0}, {stay, context, NULL, 0}};
+
+    (void)result;
+    return zipccl_child_run(tasks, 2, 2, NULL, NULL, error);
+}
+
+/* Bytes that arrive at 'fd', or -1 if nothing does, not even its end, for ten seconds. */
+static long listen_to(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char c;
+
+    return poll(&p, 1, 10000) == 1 ? (long)read(fd, &c, 1) : -1;
+}
+
+/* All descendants of the process that is killed hold the pipe open until they end. */
+static void test_killed(int how)
+{
+    int fds[2], good = pipe(fds) == 0;
+    pid_t parent;
+
+    fflush(NULL);
+    parent = fork();
+    if (parent == 0) {
+        struct zipccl_child_task tasks[2] = {{stay, &fds[1], NULL, 0},
+                                             {have_two, &fds[1], NULL, 0}};
+
+        zipccl_child_run(tasks, 2, 2, NULL, NULL, NULL);
+        _exit(0);
+    }
+    close(fds[1]);
+    for (int i = 0; i < 3; i++)
+        good = good && listen_to(fds[0]) == 1;
+    kill(parent, how);
+    good = good && listen_to(fds[0]) == 0;
+    waitpid(parent, NULL, 0);
+    close(fds[0]);
+    expect(strsignal(how), good);
+}
+
+/* The first failure ends the others, which would never end. */
+static void test_first_failure(void)
+{
+    int fds[2], good = pipe(fds) == 0;
+    struct zipccl_child_task tasks[2] = {{stay, &fds[1], NULL, 0}, {refuse, NULL, NULL, 0}};
+
+    good = good && zipccl_child_run(tasks, 2, 2, NULL, NULL, NULL) == ZIPCCL_ERR_INPUT;
+    close(fds[0]);
+    close(fds[1]);
+    expect("a failure ends the rest", good);
+}
+
 int main(void)
 {
+    test_killed(SIGKILL);
+    test_killed(SIGTERM);
+    test_killed(SIGHUP);
+    test_first_failure();
     test_results(1);
     test_results(2);
     test_results(100);
