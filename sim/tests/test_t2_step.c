@@ -32,7 +32,8 @@ static struct zipccl_result_step run(const struct toy *t, int mode, enum zipccl_
     status = zipccl_samples_open(NULL, ratio, &samples, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_program_create(&t->trace, &cluster, samples, &program, &error);
-    base = (struct zipccl_run_base){program, &cluster, samples, fidelity};
+    base = (struct zipccl_run_base){
+        .program = program, .cluster = &cluster, .samples = samples, .fidelity = fidelity};
     if (status == ZIPCCL_OK)
         status = zipccl_run_init(&r, &base, mode);
     if (status == ZIPCCL_OK)
