@@ -125,13 +125,15 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
 }
 
 /*
- * Loads of a step in which all ranks exchange with all, from bytes by rank: what a rank sends to
- * its node is the node's sum less its own, what it sends beyond the rest.  False: ask pair by pair.
+ * Loads of a step in which all exchange with all, from bytes by rank: what a rank sends to its node
+ * is the node's sum less its own, what it sends beyond the rest; within a node or a rail all
+ * messages are alike.  False: ask pair by pair.
  */
 static bool add_all_to_all(struct pricing *p, uint32_t step, uint32_t *rounds)
 {
     const struct zipccl_topology *t = p->topology;
     uint64_t *one = p->by_rank, total = 0;
+    uint8_t group = p->plan->steps[step].group;
     bool by_source;
 
     if (!zipccl_lower_by_rank(p->plan, step, t, p->sizes, one, &by_source))
@@ -148,6 +150,13 @@ static bool add_all_to_all(struct pricing *p, uint32_t step, uint32_t *rounds)
             /* 'fan' is one message to or from each peer, 'rest' the peers' own messages. */
             uint64_t near_fan = (size - 1) * one[r], far_fan = (t->nranks - size) * one[r];
             uint64_t near_rest = sum - one[r], far_rest = total - sum;
+
+            if (group == ZIPCCL_GROUP_NODE)
+                far_fan = far_rest = 0;
+            if (group == ZIPCCL_GROUP_RAIL) {
+                near_fan = near_rest = 0;
+                far_fan = far_rest = (t->nnodes - 1) * one[r];
+            }
 
             p->gpu[!by_source][r] += near_fan;
             p->gpu[by_source][r] += near_rest;
@@ -393,4 +402,48 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
     if (status == ZIPCCL_OK)
         *out = cost;
     return status;
+}
+
+static void add_bytes(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
+{
+    (void)src;
+    (void)dst;
+    *(double *)context += (double)nbytes;
+}
+
+/* Bytes of one step over all ranks. */
+static zipccl_status step_bytes(const struct zipccl_plan *plan, uint32_t step,
+                                const struct zipccl_topology *topology,
+                                const struct zipccl_wire_sizes *sizes, double *nbytes)
+{
+    uint32_t rounds;
+
+    return zipccl_lower(plan, step, topology, sizes, add_bytes, nbytes, &rounds);
+}
+
+zipccl_status zipccl_cost_coded_ratio(const struct zipccl_plan *plan,
+                                      const struct zipccl_topology *topology,
+                                      const struct zipccl_wire_sizes *sizes, double *ratio)
+{
+    double raw = 0, coded = 0;
+
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        const struct zipccl_step *s = &plan->steps[i];
+        bool messages = s->kind == ZIPCCL_STEP_EXCHANGE && s->form != ZIPCCL_FORM_RAW;
+        bool resend = s->kind == ZIPCCL_STEP_EXCHANGE && s->raw_of != ZIPCCL_STEP_NONE;
+        struct zipccl_step as_raw = *s;
+        struct zipccl_plan alone = *plan;
+
+        if (s->chunk != 0 || !(messages || resend || s->kind == ZIPCCL_STEP_SIZES))
+            continue;
+        ZIPCCL_TRY(step_bytes(plan, i, topology, sizes, &coded));
+        if (!messages)
+            continue;
+        as_raw.form = ZIPCCL_FORM_RAW;
+        alone.nsteps = 1;
+        alone.steps = &as_raw;
+        ZIPCCL_TRY(step_bytes(&alone, 0, topology, sizes, &raw));
+    }
+    *ratio = coded > 0 && raw > 0 ? raw / coded : 1;
+    return ZIPCCL_OK;
 }

@@ -74,6 +74,17 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
 
 /*
+ * Raw size over wire size of what 'plan' codes, headers, sizes and resends included; 1 if it codes
+ * nothing.  Levels that a two-level plan sends raw are not counted, so that this is the codec's
+ * ratio, not the algorithm's.  Taken from the first chunk.
+ *
+ * Errors as zipccl_lower().
+ */
+zipccl_status zipccl_cost_coded_ratio(const struct zipccl_plan *plan,
+                                      const struct zipccl_topology *topology,
+                                      const struct zipccl_wire_sizes *sizes, double *ratio);
+
+/*
  * Elements that 'rank' encodes, decodes or copies in 'step'; of a REDUCE those that it decodes.
  *
  * topology  one that the step's group fits

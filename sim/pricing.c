@@ -85,17 +85,20 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                                       .by_n = true};
     struct zipccl_plan *plan = NULL;
     struct zipccl_cost cost;
-    zipccl_status status = ZIPCCL_OK;
+    double ratio = 1;
+    zipccl_status status;
 
     ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode, MAX_STAGING_BYTES,
                              &plan, &cost));
     out->total_s = cost.total_s;
     out->codec_s = cost.codec_s;
     out->raw_bytes = (double)cost.raw_bytes;
-    out->wire_bytes = (double)cost.wire_bytes;
+    out->sent_bytes = (double)cost.wire_bytes;
+    status = zipccl_cost_coded_ratio(plan, job->placement.topology, &sizes, &ratio);
+    out->wire_bytes = out->raw_bytes / ratio;
     out->compressed = plan->compressed;
     snprintf(out->name, sizeof(out->name), "%s", plan->strategy);
-    if (job->flows)
+    if (job->flows && status == ZIPCCL_OK)
         status = zipccl_flow_create(plan, &job->placement, job->params, &sizes, &cost, &out->flow);
     zipccl_plan_destroy(plan);
     return status;
