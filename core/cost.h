@@ -74,15 +74,16 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
 
 /*
- * Raw size over wire size of what 'plan' codes, headers, sizes and resends included; 1 if it codes
- * nothing.  Levels that a two-level plan sends raw are not counted, so that this is the codec's
- * ratio, not the algorithm's.  Taken from the first chunk.
+ * What 'plan' codes, over all ranks: raw size, and size on the wire with headers, sizes and resends;
+ * both 0 if it codes nothing.  Levels that a two-level plan sends raw are in neither, so that
+ * raw / coded is the codec's ratio, not the algorithm's.
  *
- * Errors as zipccl_lower().
+ * Errors as zipccl_lower(); ZIPCCL_ERR_NOMEM.
  */
-zipccl_status zipccl_cost_coded_ratio(const struct zipccl_plan *plan,
+zipccl_status zipccl_cost_coded_bytes(const struct zipccl_plan *plan,
                                       const struct zipccl_topology *topology,
-                                      const struct zipccl_wire_sizes *sizes, double *ratio);
+                                      const struct zipccl_wire_sizes *sizes, double *raw,
+                                      double *coded);
 
 /*
  * Elements that 'rank' encodes, decodes or copies in 'step'; of a REDUCE those that it decodes.
