@@ -97,14 +97,55 @@ ALWAYS_INLINE uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
     return out + n;
 }
 
-static void sample(const uint8_t *src, size_t i, size_t m, size_t look, struct zipccl_sample *s)
+/* What row_common.h asks for. */
+ALWAYS_INLINE void group_planes(const uint8_t *codes, int nbits, uint64_t *planes)
 {
+    __m512i x = _mm512_loadu_si512(codes);
+    for (int k = 0; k < nbits; k++)
+        planes[k] = _mm512_test_epi8_mask(x, _mm512_set1_epi8((char)(1 << k)));
+}
+
+ALWAYS_INLINE __m512i codes_of(const uint64_t *planes, int nbits)
+{
+    __m512i x = _mm512_maskz_set1_epi8(planes[0], 1);
+    for (int k = 1; k < nbits; k++)
+        x = _mm512_or_si512(x, _mm512_maskz_set1_epi8(planes[k], (char)(1 << k)));
+    return x;
+}
+
+ALWAYS_INLINE void group_codes(const uint64_t *planes, int nbits, uint8_t *codes)
+{
+    _mm512_storeu_si512(codes, codes_of(planes, nbits));
+}
+
+ALWAYS_INLINE size_t compress(const uint8_t *d, uint64_t mask, uint8_t *out)
+{
+    return (size_t)(append(out, _mm512_loadu_si512(d), mask) - out);
+}
+
+ALWAYS_INLINE size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
+{
+    __m512i x = _mm512_mask_expand_epi8(_mm512_loadu_si512(d), mask, _mm512_loadu_si512(in));
+    _mm512_storeu_si512(d, x);
+    return (size_t)__builtin_popcountll(mask);
+}
+
+#include "core/codec/row_common.h"
+
+static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_t i, size_t m,
+                   size_t look, struct zipccl_sample *s)
+{
+    if (fields->split != ZIPCCL_SPLIT_BF16) {
+        common_sample(fields, src, i, m, look, s);
+        return;
+    }
     __m256i runs[2];
     s->taken = 0;
-    s->nsampled = 0;
+    s->nsampled = s->nzero = 0;
     for (size_t run = 0; run < 2; run++) {
         size_t start = zipccl_sample_start(i, m, look, run), len = m - start < 32 ? m - start : 32;
         __m512i x = _mm512_maskz_loadu_epi16((__mmask32)mask_of(len), src + 2 * start);
+        s->nzero += (uint32_t)len - (uint32_t)_mm_popcnt_u32(_mm512_test_epi16_mask(x, x));
         x = _mm512_and_si512(_mm512_srli_epi16(x, 7), _mm512_set1_epi16(255));
         runs[run] = _mm512_cvtepi16_epi8(x);
         s->taken |= (uint64_t)mask_of(len) << 32 * run;
@@ -129,16 +170,20 @@ static void sample(const uint8_t *src, size_t i, size_t m, size_t look, struct z
 }
 
 static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
-                     const uint8_t bits[16])
+                     const uint8_t bits[ZIPCCL_NUM_D])
 {
-    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)bits)),
-                  last = _mm512_set1_epi8(15), zero = _mm512_setzero_si512();
-    __m512i sum = zero;
+    const __m512i table = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)bits)),
+                  last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1), zero = _mm512_setzero_si512();
+    __m512i sum = zero, bytes = zero;
     for (size_t i = 0; i < n; i++) {
         __m512i base = _mm512_set1_epi8((char)(bases[i] - ZIPCCL_LEAST_D));
         __m512i at = _mm512_min_epu8(_mm512_sub_epi8(base, _mm512_loadu_si512(sample[i].e)), last);
-        __m512i each = _mm512_maskz_shuffle_epi8(sample[i].taken, table, at);
-        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(each, zero));
+        bytes = _mm512_add_epi8(bytes, _mm512_maskz_permutexvar_epi8(sample[i].taken, at, table));
+        /* No code is longer than 18 bits: eight of them fit a byte. */
+        if (i % 8 == 7 || i + 1 == n) {
+            sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, zero));
+            bytes = zero;
+        }
     }
     return (uint32_t)_mm512_reduce_add_epi64(sum);
 }
@@ -190,8 +235,36 @@ static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t 
     return (size_t)(out - escaped);
 }
 
+static size_t sift3(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
+{
+    uint8_t of_d[64];
+    memset(of_d, 7, sizeof of_d);
+    for (uint8_t k = 0; k < 7; k++)
+        of_d[tier->d[k] - ZIPCCL_LEAST_D] = k;
+    const __m512i table = _mm512_loadu_si512(of_d), last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1),
+                  least = _mm512_set1_epi8(ZIPCCL_LEAST_D);
+    uint8_t *out = d;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        uint64_t mask = mask_of(m - i), escapes = mask;
+        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
+        __m512i x = _mm512_loadu_si512(d + i);
+        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(x, least), last);
+        __m512i codes = _mm512_permutexvar_epi8(at, table);
+        for (int k = 0; k < 3; k++) {
+            uint64_t plane = mask & _mm512_test_epi8_mask(codes, _mm512_set1_epi8((char)(1 << k)));
+            memcpy(planes, &plane, 8);
+            planes += nbytes;
+            escapes &= plane;
+        }
+        out = append(out, x, escapes);
+    }
+    return (size_t)(out - d);
+}
+
 static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
 {
+    if (tier->width == 3)
+        return sift3(d, m, tier, planes);
     const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
                   d2 = _mm512_set1_epi8(tier->d[2]);
     /* In place: what is written lies behind what is read. */
@@ -217,16 +290,6 @@ static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t
         out = append(out, x, escapes);
     }
     return (size_t)(out - d);
-}
-
-static void split_raw(const uint8_t *src, size_t m, uint8_t *low, uint8_t *exponents)
-{
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        __mmask64 mask = mask_of(m - i);
-        struct halves x = load_tail(src + 2 * i, mask);
-        _mm512_mask_storeu_epi8(low + i, mask, x.low);
-        _mm512_mask_storeu_epi8(exponents + i, mask, x.exponents);
-    }
 }
 
 /* The d of 64 codes in two planes; lanes under both take the next bytes of 'escaped'. */
@@ -259,9 +322,34 @@ static size_t join(const uint8_t *low, const uint8_t *planes, const uint8_t *esc
     return (size_t)(next - escaped);
 }
 
+static size_t unsift3(const uint8_t *planes, const uint8_t *escaped, size_t m,
+                      const struct zipccl_tier *tier, uint8_t *d)
+{
+    uint8_t of_code[16] = {0};
+    memcpy(of_code, tier->d, sizeof tier->d);
+    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)of_code));
+    const uint8_t *next = escaped;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        uint64_t escapes = mask_of(m - i), plane[3];
+        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
+        for (int k = 0; k < 3; k++) {
+            plane[k] = common_word(planes, nbytes);
+            planes += nbytes;
+            escapes &= plane[k];
+        }
+        __m512i x = _mm512_shuffle_epi8(table, codes_of(plane, 3));
+        x = _mm512_mask_expand_epi8(x, escapes, _mm512_loadu_si512(next));
+        _mm512_storeu_si512(d + i, x);
+        next += __builtin_popcountll(escapes);
+    }
+    return (size_t)(next - escaped);
+}
+
 static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
                      const struct zipccl_tier *tier, uint8_t *d)
 {
+    if (tier->width == 3)
+        return unsift3(planes, escaped, m, tier, d);
     const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
                   d2 = _mm512_set1_epi8(tier->d[2]);
     const uint8_t *next = escaped;
@@ -284,13 +372,70 @@ static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
     return (size_t)(next - escaped);
 }
 
-static void join_raw(const uint8_t *low, const uint8_t *exponents, size_t m, uint8_t *dst)
+static size_t tier1(uint8_t *exponents, size_t m, const uint8_t *bases, int width, uint8_t *words,
+                    uint8_t *third)
 {
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        __mmask64 mask = mask_of(m - i);
-        struct halves x = {_mm512_maskz_loadu_epi8(mask, exponents + i),
-                           _mm512_maskz_loadu_epi8(mask, low + i)};
-        store_64(dst + 2 * i, x, mask);
+    const __m512i most = _mm512_set1_epi8((char)((1 << width) - 1));
+    size_t nbytes = width == 1 ? 8 : 16;
+    uint8_t *out = exponents;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, words += nbytes) {
+        uint64_t mask = mask_of(m - i), plane[3];
+        __m512i d = _mm512_sub_epi8(_mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]),
+                                    _mm512_loadu_si512(exponents + i));
+        __m512i codes = _mm512_maskz_min_epu8(mask, d, most);
+        for (int k = 0; k < 3; k++)
+            plane[k] = _mm512_test_epi8_mask(codes, _mm512_set1_epi8((char)(1 << k)));
+        memcpy(words, plane, nbytes);
+        if (width == 3)
+            memcpy(third + i / 8, &plane[2], 8);
+        out = append(out, d, _mm512_mask_cmpeq_epi8_mask(mask, codes, most));
+    }
+    return (size_t)(out - exponents);
+}
+
+/* Compressing to a register, for elements of 'size' bytes in 64 bytes. */
+ALWAYS_INLINE size_t compact_64(size_t size, __m512i x, uint64_t *word, uint8_t *rest)
+{
+    if (size == 1) {
+        *word = _mm512_test_epi8_mask(x, x);
+        _mm512_storeu_si512(rest, _mm512_maskz_compress_epi8(*word, x));
+    } else if (size == 2) {
+        *word = _mm512_test_epi16_mask(x, x);
+        _mm512_storeu_si512(rest, _mm512_maskz_compress_epi16((__mmask32)*word, x));
+    } else {
+        *word = _mm512_test_epi32_mask(x, x);
+        _mm512_storeu_si512(rest, _mm512_maskz_compress_epi32((__mmask16)*word, x));
+    }
+    return size * (size_t)__builtin_popcountll(*word);
+}
+
+static size_t compact(size_t size, const uint8_t *src, size_t m, uint64_t *words, uint8_t *rest)
+{
+    const uint8_t *start = rest;
+    size_t per = 64 / size;
+    memset(words, 0, 8 * zipccl_groups(m));
+    for (size_t i = 0; i < m; i += per) {
+        uint64_t word, inside = mask_of(size * (m - i));
+        rest += compact_64(size, _mm512_maskz_loadu_epi8(inside, src + size * i), &word, rest);
+        words[i / ZIPCCL_GROUP] |= word << i % ZIPCCL_GROUP;
+    }
+    return (size_t)(rest - start) / size;
+}
+
+static void scatter(size_t size, const uint64_t *words, const uint8_t *rest, size_t m, uint8_t *dst)
+{
+    size_t per = 64 / size;
+    for (size_t i = 0; i < m; i += per) {
+        uint64_t word = words[i / ZIPCCL_GROUP] >> i % ZIPCCL_GROUP & mask_of(per);
+        __m512i x = _mm512_loadu_si512(rest);
+        if (size == 1)
+            x = _mm512_maskz_expand_epi8(word, x);
+        else if (size == 2)
+            x = _mm512_maskz_expand_epi16((__mmask32)word, x);
+        else
+            x = _mm512_maskz_expand_epi32((__mmask16)word, x);
+        _mm512_mask_storeu_epi8(dst + size * i, mask_of(size * (m - i)), x);
+        rest += size * (size_t)__builtin_popcountll(word);
     }
 }
 
@@ -298,9 +443,17 @@ const struct zipccl_row zipccl_row_avx512 = {
     .sample = sample,
     .cost = cost,
     .split = split,
-    .sift = sift,
-    .split_raw = split_raw,
     .join = join,
+    .take = common_take,
+    .give = common_give,
+    .pack = common_pack,
+    .unpack = common_unpack,
+    .tier1 = tier1,
+    .untier1 = common_untier1,
+    .sift = sift,
     .unsift = unsift,
-    .join_raw = join_raw,
+    .compact = compact,
+    .scatter = scatter,
+    .add = common_add,
+    .round = common_round,
 };
