@@ -142,7 +142,8 @@ struct zipccl_row {
 };
 
 extern const struct zipccl_row zipccl_row_scalar;
-#ifdef ZIPCCL_HAVE_AVX512
+#ifdef ZIPCCL_HAVE_X86_ROWS
+extern const struct zipccl_row zipccl_row_avx2;
 extern const struct zipccl_row zipccl_row_avx512;
 #endif
 

@@ -70,54 +70,11 @@ static inline size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
 
 #include "core/codec/row_common.h"
 
-static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
-                    uint8_t *words, uint8_t *escaped)
-{
-    uint8_t *out = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint8_t base = bases[i / ZIPCCL_SUBBLOCK], d[ZIPCCL_GROUP], codes[ZIPCCL_GROUP];
-        size_t len = common_min(ZIPCCL_GROUP, m - i);
-        for (size_t j = 0; j < len; j++) {
-            uint16_t x = common_u16(src + 2 * (i + j));
-            low[i + j] = (uint8_t)(x << 1 | x >> 15);
-            d[j] = (uint8_t)(base - (x >> 7));
-        }
-        memset(d + len, 0, ZIPCCL_GROUP - len);
-        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-            codes[j] = d[j] < 3 ? d[j] : 3;
-        uint64_t plane[2];
-        group_planes(codes, 2, plane);
-        memcpy(words + i / 4, plane, 16);
-        out += compress(d, plane[0] & plane[1], out);
-    }
-    return (size_t)(out - escaped);
-}
-
-static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
-                   const uint8_t *bases, uint8_t *dst)
-{
-    const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint8_t base = bases[i / ZIPCCL_SUBBLOCK], d[ZIPCCL_GROUP];
-        size_t len = common_min(ZIPCCL_GROUP, m - i);
-        uint64_t plane[2];
-        memcpy(plane, words + i / 4, 16);
-        group_codes(plane, 2, d);
-        next += expand(next, plane[0] & plane[1] & common_mask(len), d);
-        for (size_t j = 0; j < len; j++) {
-            uint8_t e = (uint8_t)(base - d[j]), rest = low[i + j];
-            uint16_t x = (uint16_t)(e << 7 | rest >> 1 | rest << 15);
-            memcpy(dst + 2 * (i + j), &x, 2);
-        }
-    }
-    return (size_t)(next - escaped);
-}
-
 const struct zipccl_row zipccl_row_scalar = {
     .sample = common_sample,
     .cost = common_cost,
-    .split = split,
-    .join = join,
+    .split = common_split,
+    .join = common_join,
     .take = common_take,
     .give = common_give,
     .pack = common_pack,
