@@ -59,6 +59,15 @@ size_t zipccl_bound(enum zipccl_dtype dtype, size_t n)
     return ZIPCCL_MESSAGE_HEADER_BYTES + n * size;
 }
 
+/* Elements of so many bytes do not stay in a cache: what is written goes past it. */
+#define STREAM_BYTES ((size_t)16 << 20)
+
+static bool streams(enum zipccl_dtype dtype, size_t n)
+{
+    size_t size = zipccl_dtype_size(dtype);
+    return size > 0 && n >= STREAM_BYTES / size;
+}
+
 /* The elements of a message: as they are, or fp32 values to be rounded on the way. */
 struct source {
     const uint8_t *elements;
@@ -98,10 +107,26 @@ struct cursor {
     size_t limit, fixed, variable, end;
 };
 
+/* Ask for the elements that the first look at superblock 's' will take, while another is coded. */
+static void fetch_sample(const struct zipccl_coder *c, const struct source *source, size_t n,
+                         size_t s)
+{
+    size_t first = s * ZIPCCL_SUPERBLOCK, size = c->fields->size;
+    if (source->values || n - first < ZIPCCL_SUPERBLOCK)
+        return;
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++)
+        for (size_t run = 0; run < 2; run++) {
+            size_t at = i * ZIPCCL_SUBBLOCK + zipccl_sample_start(i, ZIPCCL_SUBBLOCK, 0, run);
+            __builtin_prefetch(source->elements + size * (first + at), 0, 3);
+        }
+}
+
 static bool encode_one(const struct zipccl_coder *c, const struct source *source, size_t n,
                        size_t s, struct cursor *at)
 {
     size_t m = zipccl_superblock_n(n, s), nshare, nvariable;
+    if (n - s * ZIPCCL_SUPERBLOCK > m)
+        fetch_sample(c, source, n, s + 1);
     size_t room = at->limit - at->end;
     struct zipccl_entry entry;
     if (at->end > at->limit)
@@ -186,7 +211,8 @@ static zipccl_status encode(enum zipccl_isa isa, enum zipccl_dtype dtype,
                             const struct source *source, size_t n, uint8_t *dst, size_t capacity,
                             void *scratch, size_t *nbytes)
 {
-    struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch};
+    struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
+                             streams(dtype, n)};
     size_t bound = zipccl_bound(dtype, n);
     if (!c.row || bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
         return ZIPCCL_ERR_ARG;
@@ -311,7 +337,8 @@ static zipccl_status decode_body(const struct zipccl_coder *c, const uint8_t *wi
 static zipccl_status decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const uint8_t *wire,
                             size_t nbytes, size_t n, uint8_t *dst, float *acc, void *scratch)
 {
-    struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch};
+    struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
+                             streams(dtype, n)};
     if (!c.row || zipccl_dtype_size(dtype) == 0)
         return ZIPCCL_ERR_ARG;
     struct zipccl_message message;

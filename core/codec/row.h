@@ -68,14 +68,18 @@ struct zipccl_row {
 
     /*
      * Split 'm' bf16 for a first tier of 2 bits: [m] low bytes, tier-1 words and the d of all
-     * that escape, whose number is returned.  escaped [m + ZIPCCL_SLACK].
+     * that escape, whose number is returned.  escaped [m + ZIPCCL_SLACK].  With 'stream', low
+     * bytes and words go past the caches where they are aligned for that.
      */
-    size_t (*split)(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
+    size_t (*split)(const uint8_t *src, size_t m, const uint8_t *bases, bool stream, uint8_t *low,
                     uint8_t *words, uint8_t *escaped);
 
-    /* Inverse of split.  Returns how many of 'escaped' the words call for, at most m. */
+    /*
+     * Inverse of split.  Returns how many of 'escaped' the words call for, at most m.  With
+     * 'stream', dst goes past the caches where it is aligned for that.
+     */
     size_t (*join)(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
-                   const uint8_t *bases, uint8_t *dst);
+                   const uint8_t *bases, bool stream, uint8_t *dst);
 
     /*
      * Take 'm' elements of any type apart: [m] low bytes where it has them, [m] exponents, and

@@ -61,6 +61,20 @@ ALWAYS_INLINE void store(void *p, __m256i x)
     _mm256_storeu_si256(p, x);
 }
 
+/* Whole aligned vectors past the caches. */
+ALWAYS_INLINE void store_or_stream(void *p, __m256i x, bool stream)
+{
+    if (stream)
+        _mm256_stream_si256(p, x);
+    else
+        _mm256_storeu_si256(p, x);
+}
+
+static bool is_aligned(const uint8_t *p)
+{
+    return (uintptr_t)p % 32 == 0;
+}
+
 ALWAYS_INLINE __m128i load_8(const void *p)
 {
     return _mm_loadl_epi64(p);
@@ -179,7 +193,8 @@ static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t
 }
 
 /* Split 32 bf16: low bytes to 'low', d to 'd'; returns the d. */
-ALWAYS_INLINE __m256i split_32(const uint8_t *src, __m256i base, uint8_t *low, uint8_t *d)
+ALWAYS_INLINE __m256i split_32(const uint8_t *src, __m256i base, bool stream, uint8_t *low,
+                               uint8_t *d)
 {
     const __m256i low_byte = _mm256_set1_epi16(255);
     __m256i a = load(src), b = load(src + 32);
@@ -188,45 +203,58 @@ ALWAYS_INLINE __m256i split_32(const uint8_t *src, __m256i base, uint8_t *low, u
     __m256i lows =
         _mm256_packus_epi16(_mm256_and_si256(a, low_byte), _mm256_and_si256(b, low_byte));
     __m256i e = _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
-    store(low, _mm256_permute4x64_epi64(lows, 0xd8));
+    store_or_stream(low, _mm256_permute4x64_epi64(lows, 0xd8), stream);
     e = _mm256_sub_epi8(base, _mm256_permute4x64_epi64(e, 0xd8));
     store(d, e);
     return e;
 }
 
-static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
-                    uint8_t *words, uint8_t *escaped)
+ALWAYS_INLINE size_t split_all(const uint8_t *src, size_t m, const uint8_t *bases, bool stream,
+                               uint8_t *low, uint8_t *words, uint8_t *escaped)
 {
     const __m256i three = _mm256_set1_epi8(3);
     uint8_t d[ZIPCCL_GROUP], *out = escaped;
     size_t i = 0;
     for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP) {
         __m256i base = _mm256_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]);
-        __m256i x = _mm256_min_epu8(split_32(src + 2 * i, base, low + i, d), three);
-        __m256i y = _mm256_min_epu8(split_32(src + 2 * i + 64, base, low + i + 32, d + 32), three);
+        __m256i x = _mm256_min_epu8(split_32(src + 2 * i, base, stream, low + i, d), three);
+        __m256i y =
+            _mm256_min_epu8(split_32(src + 2 * i + 64, base, stream, low + i + 32, d + 32), three);
         uint64_t plane[2] = {mask_of(_mm256_slli_epi16(x, 7), _mm256_slli_epi16(y, 7)),
                              mask_of(_mm256_slli_epi16(x, 6), _mm256_slli_epi16(y, 6))};
         memcpy(words + i / 4, plane, sizeof plane);
         out += compress(d, plane[0] & plane[1], out);
     }
     if (i < m)
-        out += common_split(src + 2 * i, m - i, &bases[i / ZIPCCL_SUBBLOCK], low + i, words + i / 4,
-                            out);
+        out += common_split(src + 2 * i, m - i, &bases[i / ZIPCCL_SUBBLOCK], false, low + i,
+                            words + i / 4, out);
     return (size_t)(out - escaped);
 }
 
+static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, bool stream, uint8_t *low,
+                    uint8_t *words, uint8_t *escaped)
+{
+    if (!stream || !is_aligned(low))
+        return split_all(src, m, bases, false, low, words, escaped);
+    size_t nescaped = split_all(src, m, bases, true, low, words, escaped);
+    _mm_sfence();
+    return nescaped;
+}
+
 /* Put 32 bf16 together. */
-ALWAYS_INLINE void join_32(__m256i e, __m256i low, uint8_t *dst)
+ALWAYS_INLINE void join_32(__m256i e, __m256i low, bool stream, uint8_t *dst)
 {
     e = _mm256_permute4x64_epi64(e, 0xd8);
     low = _mm256_permute4x64_epi64(low, 0xd8);
     __m256i a = _mm256_unpacklo_epi8(low, e), b = _mm256_unpackhi_epi8(low, e);
-    store(dst, _mm256_or_si256(_mm256_srli_epi16(a, 1), _mm256_slli_epi16(a, 15)));
-    store(dst + 32, _mm256_or_si256(_mm256_srli_epi16(b, 1), _mm256_slli_epi16(b, 15)));
+    a = _mm256_or_si256(_mm256_srli_epi16(a, 1), _mm256_slli_epi16(a, 15));
+    b = _mm256_or_si256(_mm256_srli_epi16(b, 1), _mm256_slli_epi16(b, 15));
+    store_or_stream(dst, a, stream);
+    store_or_stream(dst + 32, b, stream);
 }
 
-static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
-                   const uint8_t *bases, uint8_t *dst)
+ALWAYS_INLINE size_t join_all(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
+                              size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
     const __m256i one = _mm256_set1_epi8(1), two = _mm256_set1_epi8(2);
     const uint8_t *next = escaped;
@@ -241,13 +269,23 @@ static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *esca
             __m256i d = _mm256_or_si256(_mm256_and_si256(a, one), _mm256_and_si256(b, two));
             d = _mm256_or_si256(_mm256_andnot_si256(both, d), spread(next, p0 & p1));
             next += _mm_popcnt_u32(p0 & p1);
-            join_32(_mm256_sub_epi8(base, d), load(low + i + 32 * k), dst + 2 * i + 64 * k);
+            join_32(_mm256_sub_epi8(base, d), load(low + i + 32 * k), stream, dst + 2 * i + 64 * k);
         }
     }
     if (i < m)
-        next += common_join(low + i, words + i / 4, next, m - i, &bases[i / ZIPCCL_SUBBLOCK],
+        next += common_join(low + i, words + i / 4, next, m - i, &bases[i / ZIPCCL_SUBBLOCK], false,
                             dst + 2 * i);
     return (size_t)(next - escaped);
+}
+
+static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
+                   const uint8_t *bases, bool stream, uint8_t *dst)
+{
+    if (!stream || !is_aligned(dst))
+        return join_all(low, words, escaped, m, bases, false, dst);
+    size_t nescaped = join_all(low, words, escaped, m, bases, true, dst);
+    _mm_sfence();
+    return nescaped;
 }
 
 static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)

@@ -65,7 +65,21 @@ ALWAYS_INLINE struct halves load_tail(const uint8_t *src, __mmask64 mask)
     return take_apart(a, b);
 }
 
-ALWAYS_INLINE void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
+/* Whole aligned vectors past the caches. */
+ALWAYS_INLINE void store(uint8_t *dst, __m512i x, bool stream)
+{
+    if (stream)
+        _mm512_stream_si512((void *)dst, x);
+    else
+        _mm512_storeu_si512(dst, x);
+}
+
+static bool is_aligned(const uint8_t *p)
+{
+    return (uintptr_t)p % 64 == 0;
+}
+
+ALWAYS_INLINE void store_64(uint8_t *dst, struct halves x, __mmask64 mask, bool stream)
 {
     __m512i first = _mm512_loadu_si512(pair_low);
     __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
@@ -74,8 +88,8 @@ ALWAYS_INLINE void store_64(uint8_t *dst, struct halves x, __mmask64 mask)
     a = _mm512_shrdi_epi16(a, a, 1);
     b = _mm512_shrdi_epi16(b, b, 1);
     if (mask == ~0ull) {
-        _mm512_storeu_si512(dst, a);
-        _mm512_storeu_si512(dst + 64, b);
+        store(dst, a, stream);
+        store(dst + 64, b, stream);
     } else {
         _mm512_mask_storeu_epi16(dst, (__mmask32)mask, a);
         if (mask >> 32)
@@ -189,14 +203,14 @@ static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
-ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low, uint8_t *planes,
-                                 uint8_t *out)
+ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, bool stream, uint8_t *low,
+                                 uint8_t *planes, uint8_t *out)
 {
     const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
     __m512i d[4], codes[4];
     for (int g = 0; g < 4; g++) {
         struct halves x = load_64(src + 128 * g);
-        _mm512_storeu_si512(low + 64 * g, x.low);
+        store(low + 64 * g, x.low, stream);
         d[g] = _mm512_sub_epi8(base, x.exponents);
         codes[g] = _mm512_min_epu8(d[g], three);
     }
@@ -206,20 +220,20 @@ ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, uint8_t *low,
     all = _mm512_gf2p8affine_epi64_epi8(diagonal, all, 0);
     all = _mm512_permutexvar_epi8(_mm512_loadu_si512(planes_of_4), all);
     all = _mm512_gf2p8affine_epi64_epi8(all, diagonal, 0);
-    _mm512_storeu_si512(planes, all);
+    store(planes, all, stream);
     for (int g = 0; g < 4; g++)
         out = append(out, d[g], _mm512_cmpeq_epi8_mask(codes[g], three));
     return out;
 }
 
-static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
-                    uint8_t *planes, uint8_t *escaped)
+ALWAYS_INLINE size_t split_all(const uint8_t *src, size_t m, const uint8_t *bases, bool stream,
+                               uint8_t *low, uint8_t *words, uint8_t *escaped)
 {
     uint8_t *out = escaped;
     size_t i = 0;
     for (; i + 256 <= m; i += 256)
-        out = split_256(src + 2 * i, _mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), low + i,
-                        planes + i / 4, out);
+        out = split_256(src + 2 * i, _mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), stream,
+                        low + i, words + i / 4, out);
     for (; i < m; i += ZIPCCL_GROUP) {
         __mmask64 mask = mask_of(m - i);
         struct halves x = load_tail(src + 2 * i, mask);
@@ -229,10 +243,20 @@ static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t 
         uint64_t escapes = _mm512_mask_cmpgt_epu8_mask(mask, d, _mm512_set1_epi8(2));
         uint64_t word[2] = {escapes | _mm512_mask_cmpeq_epi8_mask(mask, d, _mm512_set1_epi8(1)),
                             escapes | _mm512_mask_cmpeq_epi8_mask(mask, d, _mm512_set1_epi8(2))};
-        memcpy(planes + i / 4, word, sizeof word);
+        memcpy(words + i / 4, word, sizeof word);
         out = append(out, d, escapes);
     }
     return (size_t)(out - escaped);
+}
+
+static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, bool stream, uint8_t *low,
+                    uint8_t *words, uint8_t *escaped)
+{
+    if (!stream || !is_aligned(low) || !is_aligned(words))
+        return split_all(src, m, bases, false, low, words, escaped);
+    size_t nescaped = split_all(src, m, bases, true, low, words, escaped);
+    _mm_sfence();
+    return nescaped;
 }
 
 static size_t sift3(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
@@ -301,8 +325,8 @@ ALWAYS_INLINE __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1,
     return _mm512_mask_expand_epi8(x, p0 & p1, escaped);
 }
 
-static size_t join(const uint8_t *low, const uint8_t *planes, const uint8_t *escaped, size_t m,
-                   const uint8_t *bases, uint8_t *dst)
+ALWAYS_INLINE size_t join_all(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
+                              size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
     const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1),
                   two = _mm512_set1_epi8(2);
@@ -310,16 +334,26 @@ static size_t join(const uint8_t *low, const uint8_t *planes, const uint8_t *esc
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
         __mmask64 mask = mask_of(m - i);
         uint64_t word[2];
-        memcpy(word, planes + i / 4, sizeof word);
+        memcpy(word, words + i / 4, sizeof word);
         word[0] &= mask;
         __m512i d = lanes_of(word[0], word[1], zero, one, two, _mm512_loadu_si512(next));
         next += __builtin_popcountll(word[0] & word[1]);
         struct halves x = {_mm512_sub_epi8(_mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), d),
                            mask == ~0ull ? _mm512_loadu_si512(low + i)
                                          : _mm512_maskz_loadu_epi8(mask, low + i)};
-        store_64(dst + 2 * i, x, mask);
+        store_64(dst + 2 * i, x, mask, stream);
     }
     return (size_t)(next - escaped);
+}
+
+static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
+                   const uint8_t *bases, bool stream, uint8_t *dst)
+{
+    if (!stream || !is_aligned(dst))
+        return join_all(low, words, escaped, m, bases, false, dst);
+    size_t nescaped = join_all(low, words, escaped, m, bases, true, dst);
+    _mm_sfence();
+    return nescaped;
 }
 
 static size_t unsift3(const uint8_t *planes, const uint8_t *escaped, size_t m,

@@ -139,10 +139,11 @@ static inline uint32_t common_cost(const struct zipccl_sample *sample, size_t n,
     return sum;
 }
 
-static inline size_t common_split(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
-                                  uint8_t *words, uint8_t *escaped)
+static inline size_t common_split(const uint8_t *src, size_t m, const uint8_t *bases, bool stream,
+                                  uint8_t *low, uint8_t *words, uint8_t *escaped)
 {
     uint8_t *out = escaped;
+    (void)stream;
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
         uint8_t base = bases[i / ZIPCCL_SUBBLOCK], d[ZIPCCL_GROUP], codes[ZIPCCL_GROUP];
         size_t len = common_min(ZIPCCL_GROUP, m - i);
@@ -163,9 +164,10 @@ static inline size_t common_split(const uint8_t *src, size_t m, const uint8_t *b
 }
 
 static inline size_t common_join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
-                                 size_t m, const uint8_t *bases, uint8_t *dst)
+                                 size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
     const uint8_t *next = escaped;
+    (void)stream;
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
         uint8_t base = bases[i / ZIPCCL_SUBBLOCK], d[ZIPCCL_GROUP];
         size_t len = common_min(ZIPCCL_GROUP, m - i);

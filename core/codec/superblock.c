@@ -87,7 +87,8 @@ static size_t encode_tiers(const struct zipccl_coder *c, const uint8_t *src, siz
     size_t used = to->nvariable, reach;
     if (c->fields->split == ZIPCCL_SPLIT_BF16 && width == 2) {
         share = zipccl_share_of(c->fields, rest, 0, width);
-        reach = row->split(src, rest, entry->base, to->share, to->share + share.tier1, d);
+        reach =
+            row->split(src, rest, entry->base, c->stream, to->share, to->share + share.tier1, d);
     } else {
         encode_fields(c, src, rest, width, to, entry, &share);
         d = c->scratch->exponents;
@@ -251,7 +252,9 @@ static zipccl_status decode_rest(const struct zipccl_coder *c, const uint8_t *sh
     struct zipccl_share at =
         zipccl_share_of(c->fields, rest, __builtin_popcount(entry->planes), width);
     if (c->fields->split == ZIPCCL_SPLIT_BF16 && width == 2)
-        return row->join(share, share + at.tier1, in, rest, entry->base, dst) == entry->escapes[0]
+        return row->join(share, share + at.tier1, in, rest, entry->base,
+                         c->stream && dst != c->scratch->rest && dst != c->scratch->elements,
+                         dst) == entry->escapes[0]
                    ? ZIPCCL_OK
                    : ZIPCCL_ERR_CORRUPT;
     if (row->untier1(share + at.tier1, variable, in, rest, entry->base, width,

@@ -15,6 +15,7 @@ struct zipccl_coder {
     const struct zipccl_row *row;
     const struct zipccl_fields *fields;
     struct zipccl_scratch *scratch;
+    bool stream; /* what is written goes past the caches */
 };
 
 /*
