@@ -130,8 +130,9 @@ Test(codec_choice, crossings_are_where_a_program_becomes_shorter)
 Test(codec_choice, of_the_encoder_costs_a_gaussian_little)
 {
     uint16_t *src = malloc(2 * ZIPCCL_SUPERBLOCK);
-    struct zipccl_coder coder = {&zipccl_row_scalar, zipccl_fields_of(ZIPCCL_BFLOAT16),
-                                 aligned_alloc(64, zipccl_codec_scratch_bytes())};
+    struct zipccl_coder coder = {.row = &zipccl_row_scalar,
+                                 .fields = zipccl_fields_of(ZIPCCL_BFLOAT16),
+                                 .scratch = aligned_alloc(64, zipccl_codec_scratch_bytes())};
     struct data_random random = {71};
     double lost = 0;
     for (int phase = 0; phase < PHASES; phase++) {
