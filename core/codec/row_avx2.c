@@ -169,6 +169,53 @@ ALWAYS_INLINE __m256i twice(const uint8_t *p)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)p));
 }
 
+ALWAYS_INLINE uint32_t sum_of(__m256i sad)
+{
+    __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sad), _mm256_extracti128_si256(sad, 1));
+    return (uint32_t)(_mm_cvtsi128_si64(half) + _mm_extract_epi64(half, 1));
+}
+
+/* What common_sample() does, for a full sub-block of bf16. */
+static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_t i, size_t m,
+                   size_t look, struct zipccl_sample *s)
+{
+    if (fields->split != ZIPCCL_SPLIT_BF16 || m < ZIPCCL_SUBBLOCK) {
+        common_sample(fields, src, i, m, look, s);
+        return;
+    }
+    const __m256i zero = _mm256_setzero_si256(), all = _mm256_set1_epi8(-1),
+                  byte = _mm256_set1_epi16(255);
+    __m256i e[2], valid[2], sum = zero;
+    uint32_t nvalid = 0;
+    s->taken = ~0ull;
+    s->nsampled = ZIPCCL_SAMPLES;
+    s->nzero = 0;
+    for (size_t run = 0; run < 2; run++) {
+        const uint8_t *p = src + 2 * zipccl_sample_start(i, m, look, run);
+        __m256i a = load(p), b = load(p + 32);
+        __m256i none = _mm256_packs_epi16(_mm256_cmpeq_epi16(a, zero), _mm256_cmpeq_epi16(b, zero));
+        s->nzero += (uint32_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_epi8(none));
+        a = _mm256_and_si256(_mm256_srli_epi16(a, 7), byte);
+        b = _mm256_and_si256(_mm256_srli_epi16(b, 7), byte);
+        e[run] = _mm256_permute4x64_epi64(_mm256_packus_epi16(a, b), 0xd8);
+        store(s->e + 32 * run, e[run]);
+        valid[run] = _mm256_andnot_si256(
+            _mm256_or_si256(_mm256_cmpeq_epi8(e[run], zero), _mm256_cmpeq_epi8(e[run], all)), all);
+        nvalid += (uint32_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_epi8(valid[run]));
+        sum = _mm256_add_epi64(sum, _mm256_sad_epu8(_mm256_and_si256(e[run], valid[run]), zero));
+    }
+    uint32_t mean = nvalid ? (sum_of(sum) + nvalid / 2) / nvalid : 0;
+    __m256i low = _mm256_set1_epi8((char)(mean > 6 ? mean - 6 : 0)),
+            high = _mm256_set1_epi8((char)(mean + 6 < 255 ? mean + 6 : 255));
+    sum = zero;
+    for (int run = 0; run < 2; run++) {
+        __m256i pulled = _mm256_min_epu8(_mm256_max_epu8(e[run], low), high);
+        sum = _mm256_add_epi64(sum, _mm256_sad_epu8(_mm256_and_si256(pulled, valid[run]), zero));
+    }
+    s->nvalid = nvalid;
+    s->sum = sum_of(sum);
+}
+
 static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
                      const uint8_t bits[ZIPCCL_NUM_D])
 {
@@ -188,8 +235,7 @@ static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t
         /* Exponents that were not taken are 0. */
         extra += (ZIPCCL_SAMPLES - sample[i].nsampled) * bits[base < 31 ? base : 31];
     }
-    __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-    return (uint32_t)(_mm_cvtsi128_si64(half) + _mm_extract_epi64(half, 1)) - extra;
+    return sum_of(sum) - extra;
 }
 
 /* Split 32 bf16: low bytes to 'low', d to 'd'; returns the d. */
@@ -352,7 +398,7 @@ static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
 }
 
 const struct zipccl_row zipccl_row_avx2 = {
-    .sample = common_sample,
+    .sample = sample,
     .cost = cost,
     .split = split,
     .join = join,

@@ -174,7 +174,9 @@ static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_
     uint32_t nvalid = (uint32_t)__builtin_popcountll(valid);
     uint32_t sum =
         (uint32_t)_mm512_reduce_add_epi64(_mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, e), zero));
-    uint32_t mean = nvalid ? (sum + nvalid / 2) / nvalid : 0;
+    uint32_t mean = sum / 64 + (sum % 64 >= 32); /* the usual count needs no division */
+    if (__builtin_expect(nvalid != ZIPCCL_SAMPLES, 0))
+        mean = nvalid ? (sum + nvalid / 2) / nvalid : 0;
     uint32_t low = mean > 6 ? mean - 6 : 0, high = mean + 6 < 255 ? mean + 6 : 255;
     __m512i pulled = _mm512_min_epu8(_mm512_max_epu8(e, _mm512_set1_epi8((char)low)),
                                      _mm512_set1_epi8((char)high));

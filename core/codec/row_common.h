@@ -139,48 +139,68 @@ static inline uint32_t common_cost(const struct zipccl_sample *sample, size_t n,
     return sum;
 }
 
+/* One group of 'len' elements; 'len' is a constant for all but the last. */
+static inline size_t split_group(const uint8_t *src, size_t len, uint8_t base, uint8_t *low,
+                                 uint8_t *words, uint8_t *out)
+{
+    uint8_t d[ZIPCCL_GROUP], codes[ZIPCCL_GROUP];
+    uint64_t plane[2];
+    for (size_t j = 0; j < len; j++) {
+        uint16_t x = common_u16(src + 2 * j);
+        low[j] = (uint8_t)(x << 1 | x >> 15);
+        d[j] = (uint8_t)(base - (x >> 7));
+    }
+    memset(d + len, 0, ZIPCCL_GROUP - len);
+    for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+        codes[j] = d[j] < 3 ? d[j] : 3;
+    group_planes(codes, 2, plane);
+    memcpy(words, plane, sizeof plane);
+    return compress(d, plane[0] & plane[1], out);
+}
+
 static inline size_t common_split(const uint8_t *src, size_t m, const uint8_t *bases, bool stream,
                                   uint8_t *low, uint8_t *words, uint8_t *escaped)
 {
     uint8_t *out = escaped;
+    size_t i = 0;
     (void)stream;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint8_t base = bases[i / ZIPCCL_SUBBLOCK], d[ZIPCCL_GROUP], codes[ZIPCCL_GROUP];
-        size_t len = common_min(ZIPCCL_GROUP, m - i);
-        for (size_t j = 0; j < len; j++) {
-            uint16_t x = common_u16(src + 2 * (i + j));
-            low[i + j] = (uint8_t)(x << 1 | x >> 15);
-            d[j] = (uint8_t)(base - (x >> 7));
-        }
-        memset(d + len, 0, ZIPCCL_GROUP - len);
-        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-            codes[j] = d[j] < 3 ? d[j] : 3;
-        uint64_t plane[2];
-        group_planes(codes, 2, plane);
-        memcpy(words + i / 4, plane, 16);
-        out += compress(d, plane[0] & plane[1], out);
-    }
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP)
+        out += split_group(src + 2 * i, ZIPCCL_GROUP, bases[i / ZIPCCL_SUBBLOCK], low + i,
+                           words + i / 4, out);
+    if (i < m)
+        out += split_group(src + 2 * i, m - i, bases[i / ZIPCCL_SUBBLOCK], low + i, words + i / 4,
+                           out);
     return (size_t)(out - escaped);
+}
+
+static inline size_t join_group(const uint8_t *low, const uint8_t *words, const uint8_t *next,
+                                size_t len, uint8_t base, uint8_t *dst)
+{
+    uint8_t d[ZIPCCL_GROUP];
+    uint64_t plane[2];
+    memcpy(plane, words, sizeof plane);
+    group_codes(plane, 2, d);
+    size_t nescaped = expand(next, plane[0] & plane[1] & common_mask(len), d);
+    for (size_t j = 0; j < len; j++) {
+        uint8_t e = (uint8_t)(base - d[j]);
+        uint16_t x = (uint16_t)(e << 7 | low[j] >> 1 | low[j] << 15);
+        memcpy(dst + 2 * j, &x, 2);
+    }
+    return nescaped;
 }
 
 static inline size_t common_join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
                                  size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
     const uint8_t *next = escaped;
+    size_t i = 0;
     (void)stream;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint8_t base = bases[i / ZIPCCL_SUBBLOCK], d[ZIPCCL_GROUP];
-        size_t len = common_min(ZIPCCL_GROUP, m - i);
-        uint64_t plane[2];
-        memcpy(plane, words + i / 4, 16);
-        group_codes(plane, 2, d);
-        next += expand(next, plane[0] & plane[1] & common_mask(len), d);
-        for (size_t j = 0; j < len; j++) {
-            uint8_t e = (uint8_t)(base - d[j]), rest = low[i + j];
-            uint16_t x = (uint16_t)(e << 7 | rest >> 1 | rest << 15);
-            memcpy(dst + 2 * (i + j), &x, 2);
-        }
-    }
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP)
+        next += join_group(low + i, words + i / 4, next, ZIPCCL_GROUP, bases[i / ZIPCCL_SUBBLOCK],
+                           dst + 2 * i);
+    if (i < m)
+        next += join_group(low + i, words + i / 4, next, m - i, bases[i / ZIPCCL_SUBBLOCK],
+                           dst + 2 * i);
     return (size_t)(next - escaped);
 }
 
@@ -358,53 +378,89 @@ static inline size_t common_untier1(const uint8_t *words, const uint8_t *third,
     return (size_t)(next - escaped);
 }
 
+/* 'len' and 'width' are constants where it matters. */
+static inline size_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[256], int width,
+                                uint8_t *planes, uint8_t *out)
+{
+    uint8_t codes[ZIPCCL_GROUP];
+    uint64_t plane[3], escapes = common_mask(len);
+    size_t nbytes = (len + 7) / 8;
+    for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+        codes[j] = lut[d[j]];
+    group_planes(codes, width, plane);
+    for (int k = 0; k < width; k++) {
+        plane[k] &= common_mask(len);
+        escapes &= plane[k];
+        memcpy(planes + (size_t)k * nbytes, &plane[k], 8);
+    }
+    return compress(d, escapes, out);
+}
+
+static inline size_t sift_width(uint8_t *d, size_t m, const uint8_t lut[256], int width,
+                                uint8_t *planes)
+{
+    /* In place: what is written lies behind what is read. */
+    uint8_t *out = d;
+    size_t i = 0;
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width)
+        out += sift_group(d + i, ZIPCCL_GROUP, lut, width, planes, out);
+    if (i < m)
+        out += sift_group(d + i, m - i, lut, width, planes, out);
+    return (size_t)(out - d);
+}
+
 static inline size_t common_sift(uint8_t *d, size_t m, const struct zipccl_tier *tier,
                                  uint8_t *planes)
 {
-    uint8_t escape = (uint8_t)((1 << tier->width) - 1), lut[256], *out = d;
+    uint8_t escape = (uint8_t)((1 << tier->width) - 1), lut[256];
     memset(lut, escape, sizeof lut);
     for (uint8_t k = 0; k < escape; k++)
         lut[(uint8_t)tier->d[k]] = k;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        size_t len = common_min(ZIPCCL_GROUP, m - i), nbytes = (len + 7) / 8;
-        uint64_t plane[3], escapes = common_mask(len);
-        uint8_t codes[ZIPCCL_GROUP];
-        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-            codes[j] = lut[d[i + j]];
-        group_planes(codes, tier->width, plane);
-        for (int k = 0; k < tier->width; k++) {
-            plane[k] &= common_mask(len);
-            escapes &= plane[k];
-            memcpy(planes, &plane[k], 8);
-            planes += nbytes;
-        }
-        /* In place: what is written lies behind what is read. */
-        out += compress(d + i, escapes, out);
+    switch (tier->width) {
+    case 1: return sift_width(d, m, lut, 1, planes);
+    case 2: return sift_width(d, m, lut, 2, planes);
+    default: return sift_width(d, m, lut, 3, planes);
     }
-    return (size_t)(out - d);
+}
+
+static inline size_t unsift_group(const uint8_t *planes, const uint8_t *next, size_t len,
+                                  const uint8_t of_code[8], int width, uint8_t *d)
+{
+    uint64_t plane[3], escapes = common_mask(len);
+    size_t nbytes = (len + 7) / 8;
+    uint8_t codes[ZIPCCL_GROUP];
+    for (int k = 0; k < width; k++) {
+        plane[k] = common_word(planes + (size_t)k * nbytes, nbytes);
+        escapes &= plane[k];
+    }
+    group_codes(plane, width, codes);
+    for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+        d[j] = of_code[codes[j]];
+    return expand(next, escapes, d);
+}
+
+static inline size_t unsift_width(const uint8_t *planes, const uint8_t *escaped, size_t m,
+                                  const uint8_t of_code[8], int width, uint8_t *d)
+{
+    const uint8_t *next = escaped;
+    size_t i = 0;
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width)
+        next += unsift_group(planes, next, ZIPCCL_GROUP, of_code, width, d + i);
+    if (i < m)
+        next += unsift_group(planes, next, m - i, of_code, width, d + i);
+    return (size_t)(next - escaped);
 }
 
 static inline size_t common_unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
                                    const struct zipccl_tier *tier, uint8_t *d)
 {
-    const uint8_t *next = escaped;
     uint8_t of_code[8] = {0};
     memcpy(of_code, tier->d, sizeof tier->d);
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        size_t len = common_min(ZIPCCL_GROUP, m - i), nbytes = (len + 7) / 8;
-        uint64_t plane[3], escapes = common_mask(len);
-        uint8_t codes[ZIPCCL_GROUP];
-        for (int k = 0; k < tier->width; k++) {
-            plane[k] = common_word(planes, nbytes);
-            planes += nbytes;
-            escapes &= plane[k];
-        }
-        group_codes(plane, tier->width, codes);
-        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-            d[i + j] = of_code[codes[j]];
-        next += expand(next, escapes, d + i);
+    switch (tier->width) {
+    case 1: return unsift_width(planes, escaped, m, of_code, 1, d);
+    case 2: return unsift_width(planes, escaped, m, of_code, 2, d);
+    default: return unsift_width(planes, escaped, m, of_code, 3, d);
     }
-    return (size_t)(next - escaped);
 }
 
 static inline size_t common_compact(size_t size, const uint8_t *src, size_t m, uint64_t *words,
