@@ -186,9 +186,9 @@ void zipccl_superblock_encode(const struct zipccl_coder *c, const uint8_t *src, 
     struct place to = {.share = in_share ? share : c->scratch->share,
                        .variable = in_variable ? variable : c->scratch->variable};
     encode_at(c, src, m, &to, entry);
-    if (!in_share && to.nshare <= share_room)
+    if (!in_share && share && to.nshare <= share_room)
         memcpy(share, to.share, to.nshare);
-    if (!in_variable && to.nvariable <= variable_room)
+    if (!in_variable && variable && to.nvariable <= variable_room)
         memcpy(variable, to.variable, to.nvariable);
     *nshare = to.nshare;
     *nvariable = to.nvariable;

@@ -29,7 +29,7 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
 /*
  * Encode 'm' elements, 1 <= m <= ZIPCCL_SUPERBLOCK.
  *
- * share          [share_room]; bytes beyond those written may be scribbled over
+ * share          [share_room], NULL if there is none; bytes beyond those written may be scribbled over
  * variable       [variable_room]; the same
  * entry          filled
  * nshare         bytes of the share, a multiple of 64, at most zipccl_full_share()
