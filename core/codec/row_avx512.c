@@ -190,16 +190,12 @@ static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t
 {
     const __m512i table = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)bits)),
                   last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1), zero = _mm512_setzero_si512();
-    __m512i sum = zero, bytes = zero;
+    __m512i sum = zero;
     for (size_t i = 0; i < n; i++) {
         __m512i base = _mm512_set1_epi8((char)(bases[i] - ZIPCCL_LEAST_D));
         __m512i at = _mm512_min_epu8(_mm512_sub_epi8(base, _mm512_loadu_si512(sample[i].e)), last);
-        bytes = _mm512_add_epi8(bytes, _mm512_maskz_permutexvar_epi8(sample[i].taken, at, table));
-        /* No code is longer than 18 bits: eight of them fit a byte. */
-        if (i % 8 == 7 || i + 1 == n) {
-            sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, zero));
-            bytes = zero;
-        }
+        __m512i bytes = _mm512_maskz_permutexvar_epi8(sample[i].taken, at, table);
+        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, zero));
     }
     return (uint32_t)_mm512_reduce_add_epi64(sum);
 }
@@ -492,4 +488,5 @@ const struct zipccl_row zipccl_row_avx512 = {
     .scatter = scatter,
     .add = common_add,
     .round = common_round,
+    .ans = &zipccl_ans_avx512,
 };
