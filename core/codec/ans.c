@@ -50,8 +50,11 @@ static size_t min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Bytes of the low parts of a full sub-block. */
+#define SUBBLOCK_LOW (7 * ZIPCCL_SUBBLOCK / 8)
+
 /*
- * Low bytes and planes to scratch->fixed, exponents and bits to theirs, all low bytes to
+ * Low parts and planes to scratch->fixed, exponents and bits to theirs, all low bytes to
  * scratch->a; planes without a bit set are left out.
  */
 static struct zipccl_share take(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
@@ -89,25 +92,66 @@ static struct zipccl_share take(const struct zipccl_coder *c, const uint8_t *src
     return share;
 }
 
+/*
+ * What lies before the stream: the parts, of which the first go to scratch->fixed and the others to
+ * 'share', symbols to scratch->b and what escapes to scratch->exponents.  Returns how many do.
+ */
+static size_t symbols_any(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
+                          uint8_t *share, struct zipccl_entry *entry, struct zipccl_share *at)
+{
+    struct zipccl_scratch *s = c->scratch;
+    size_t reach = 0;
+    *at = take(c, src, rest, entry);
+    const uint8_t *bits = c->fields->low_bytes ? s->a : s->bits;
+    int lead = c->fields->low_bytes ? 7 : c->fields->nplanes - 1;
+    for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
+        uint8_t top;
+        int law = law_of(entry, i, &top);
+        /* In place: what escapes lies behind what is read. */
+        reach += c->row->ans->symbols(s->exponents + first, bits + first, lead,
+                                      min(ZIPCCL_SUBBLOCK, rest - first), top,
+                                      ans_laws[law].octaves, s->b + first, s->exponents + reach);
+    }
+    size_t carried = zipccl_ans_carried(at);
+    memcpy(share, s->fixed + carried, at->end - carried);
+    return reach;
+}
+
+/* The same for bf16, whose low parts go where they belong at once. */
+static size_t symbols_bf16(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
+                           uint8_t *share, struct zipccl_entry *entry, struct zipccl_share *at)
+{
+    struct zipccl_scratch *s = c->scratch;
+    size_t reach = 0;
+    *at = zipccl_ans_share_of(c->fields, rest, 0);
+    size_t carried = zipccl_ans_carried(at), nlow = (7 * rest + 7) / 8;
+    entry->planes = 0;
+    for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
+        uint8_t top;
+        int law = law_of(entry, i, &top);
+        uint8_t *packed = i == 0 ? s->fixed : share + i * SUBBLOCK_LOW - ZIPCCL_ANS_LANES;
+        reach +=
+            c->row->ans->split(src + 2 * first, min(ZIPCCL_SUBBLOCK, rest - first), top,
+                               ans_laws[law].octaves, packed, s->b + first, s->exponents + reach);
+    }
+    if (rest <= ZIPCCL_SUBBLOCK) {
+        memset(s->fixed + nlow, 0, at->end - nlow);
+        memcpy(share, s->fixed + carried, at->end - carried);
+    } else {
+        memcpy(share, s->fixed + carried, SUBBLOCK_LOW - carried);
+        memset(share + nlow - carried, 0, at->end - nlow);
+    }
+    return reach;
+}
+
 size_t zipccl_ans_encode(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
                          uint8_t *share, uint8_t *variable, struct zipccl_entry *entry,
                          size_t *nshare)
 {
     struct zipccl_scratch *s = c->scratch;
-    const struct zipccl_ans_kernels *kernels = c->row->ans;
-    size_t nsub = (rest + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK, reach = 0;
-    struct zipccl_share at = take(c, src, rest, entry);
-    const uint8_t *bits = c->fields->low_bytes ? s->a : s->bits;
-    int lead = c->fields->low_bytes ? 7 : c->fields->nplanes - 1;
-    for (size_t i = 0; i < nsub; i++) {
-        size_t first = i * ZIPCCL_SUBBLOCK;
-        uint8_t top;
-        int law = law_of(entry, i, &top);
-        /* In place: what escapes lies behind what is read. */
-        reach += kernels->symbols(s->exponents + first, bits + first, lead,
-                                  min(ZIPCCL_SUBBLOCK, rest - first), top, ans_laws[law].octaves,
-                                  s->b + first, s->exponents + reach);
-    }
+    struct zipccl_share at;
+    bool at_once = c->fields->split == ZIPCCL_SPLIT_BF16 && c->row->ans->split;
+    size_t reach = (at_once ? symbols_bf16 : symbols_any)(c, src, rest, share, entry, &at);
     struct zipccl_ans_states states;
     size_t carried = zipccl_ans_carried(&at);
     memset(states.low, 0, sizeof states.low);
@@ -115,12 +159,12 @@ size_t zipccl_ans_encode(const struct zipccl_coder *c, const uint8_t *src, size_
     memcpy(states.low, s->fixed, carried);
     uint8_t *end = s->stream + sizeof s->stream, *start = end;
     s->table.law = -1;
-    for (size_t i = nsub; i-- > 0;) {
+    for (size_t i = (rest + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK; i-- > 0;) {
         size_t first = i * ZIPCCL_SUBBLOCK;
         uint8_t top;
         zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
-        start = kernels->encode(s->b + first, min(ZIPCCL_SUBBLOCK, rest - first), &s->table,
-                                &states, start);
+        start = c->row->ans->encode(s->b + first, min(ZIPCCL_SUBBLOCK, rest - first), &s->table,
+                                    &states, start);
     }
     memcpy(variable, &states, ZIPCCL_ANS_STATE_BYTES);
     memcpy(variable + ZIPCCL_ANS_STATE_BYTES, start, (size_t)(end - start));
@@ -135,7 +179,6 @@ size_t zipccl_ans_encode(const struct zipccl_coder *c, const uint8_t *src, size_
     }
     memcpy(variable + used, s->exponents, reach);
     *nshare = at.end - carried;
-    memcpy(share, s->fixed + carried, *nshare);
     memset(share + *nshare, 0, zipccl_align64(*nshare) - *nshare);
     return used + reach;
 }
@@ -190,26 +233,24 @@ static zipccl_status decode_escapes(const struct zipccl_coder *c, const uint8_t 
     return ZIPCCL_OK;
 }
 
-zipccl_status zipccl_ans_decode(const struct zipccl_coder *c, const uint8_t *share,
-                                const uint8_t *variable, const struct zipccl_entry *entry,
-                                uint8_t *dst)
+/*
+ * Put elements together from the symbols in scratch->b, what escapes in scratch->a and the parts,
+ * of which the carried ones are in scratch->fixed.  Returns how many escapes there are.
+ */
+static size_t elements_any(const struct zipccl_coder *c, const uint8_t *share,
+                           const struct zipccl_entry *entry, const struct zipccl_share *at,
+                           uint8_t *dst)
 {
     struct zipccl_scratch *s = c->scratch;
     const struct zipccl_fields *fields = c->fields;
-    size_t rest = entry->rest, reach = 0;
-    struct zipccl_share at = zipccl_ans_share_of(fields, rest, __builtin_popcount(entry->planes));
-    size_t carried = zipccl_ans_carried(&at);
-    ZIPCCL_TRY(decode_symbols(c, variable, entry));
-    variable += ZIPCCL_ANS_STATE_BYTES + entry->escapes[ZIPCCL_ANS_AT_STREAM];
-    ZIPCCL_TRY(decode_escapes(c, variable, entry));
-    memcpy(s->fixed + carried, share, at.end - carried);
-
-    const uint8_t *byte_plane[2] = {NULL, NULL}, *next = s->fixed + at.planes;
+    size_t rest = entry->rest, reach = 0, carried = zipccl_ans_carried(at);
+    memcpy(s->fixed + carried, share, at->end - carried);
+    const uint8_t *byte_plane[2] = {NULL, NULL}, *next = s->fixed + at->planes;
     if (fields->byte_planes) {
         for (int k = 0; k < fields->nplanes; k++)
             if (entry->planes >> k & 1) {
                 byte_plane[k] = next;
-                next += at.plane_nbytes;
+                next += at->plane_nbytes;
             }
     } else if (fields->nplanes > 0) {
         c->row->unpack(next, rest, entry->planes, s->bits);
@@ -221,13 +262,52 @@ zipccl_status zipccl_ans_decode(const struct zipccl_coder *c, const uint8_t *sha
     for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
         uint8_t top;
         int law = law_of(entry, i, &top);
-        /* No more are taken than the exponents that were, whatever the count. */
+        /* The symbols may call for more than there is: no more than elements, found by the count. */
         reach += c->row->ans->exponents(
             s->b + first, s->a + reach, min(ZIPCCL_SUBBLOCK, rest - first), top,
             ans_laws[law].octaves, lead, bits + first, s->exponents + first);
     }
-    if (reach != entry->escapes[0])
-        return ZIPCCL_ERR_CORRUPT;
     c->row->give(fields, s->low, byte_plane[0], byte_plane[1], s->bits, s->exponents, rest, dst);
-    return ZIPCCL_OK;
+    return reach;
+}
+
+/* The same for bf16, from where the low parts are. */
+static size_t elements_bf16(const struct zipccl_coder *c, const uint8_t *share,
+                            const struct zipccl_entry *entry, const struct zipccl_share *at,
+                            uint8_t *dst)
+{
+    struct zipccl_scratch *s = c->scratch;
+    size_t rest = entry->rest, reach = 0, carried = zipccl_ans_carried(at);
+    bool stream = c->stream && dst != s->rest && dst != s->elements;
+    for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
+        uint8_t top;
+        int law = law_of(entry, i, &top);
+        const uint8_t *packed = share + i * SUBBLOCK_LOW - carried;
+        /* The first ones are no share, the last ones would be read beyond it. */
+        if (i == 0) {
+            packed = s->fixed;
+            memcpy(s->fixed + carried, share, min(SUBBLOCK_LOW, at->end) - carried);
+        } else if (rest - first <= ZIPCCL_SUBBLOCK) {
+            packed = memcpy(s->fixed, packed, at->end - i * SUBBLOCK_LOW);
+        }
+        reach += c->row->ans->join(s->b + first, packed, s->a + reach,
+                                   min(ZIPCCL_SUBBLOCK, rest - first), top, ans_laws[law].octaves,
+                                   stream, dst + 2 * first);
+    }
+    return reach;
+}
+
+zipccl_status zipccl_ans_decode(const struct zipccl_coder *c, const uint8_t *share,
+                                const uint8_t *variable, const struct zipccl_entry *entry,
+                                uint8_t *dst)
+{
+    struct zipccl_share at =
+        zipccl_ans_share_of(c->fields, entry->rest, __builtin_popcount(entry->planes));
+    bool at_once = c->fields->split == ZIPCCL_SPLIT_BF16 && c->row->ans->join;
+    ZIPCCL_TRY(decode_symbols(c, variable, entry));
+    variable += ZIPCCL_ANS_STATE_BYTES + entry->escapes[ZIPCCL_ANS_AT_STREAM];
+    ZIPCCL_TRY(decode_escapes(c, variable, entry));
+    return (at_once ? elements_bf16 : elements_any)(c, share, entry, &at, dst) == entry->escapes[0]
+               ? ZIPCCL_OK
+               : ZIPCCL_ERR_CORRUPT;
 }

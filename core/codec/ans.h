@@ -80,6 +80,17 @@ struct zipccl_ans_kernels {
 
     /* Inverse of pack to low [m + ZIPCCL_SLACK]; bit 7 is 0.  Reads ZIPCCL_SLACK more. */
     void (*unpack)(const uint8_t *packed, size_t m, uint8_t *low);
+
+    /*
+     * NULL, as join, if the row has none: take, symbols and pack in one, for bf16.
+     * packed [56 a group + ZIPCCL_SLACK], symbols, escaped [m + ZIPCCL_SLACK]
+     */
+    size_t (*split)(const uint8_t *src, size_t m, uint8_t top, uint8_t octaves, uint8_t *packed,
+                    uint8_t *symbols, uint8_t *escaped);
+
+    /* Inverse of split.  With 'stream', dst goes past the caches where it is aligned for that. */
+    size_t (*join)(const uint8_t *symbols, const uint8_t *packed, const uint8_t *escaped, size_t m,
+                   uint8_t top, uint8_t octaves, bool stream, uint8_t *dst);
 };
 
 extern const struct zipccl_ans_kernels zipccl_ans_scalar;

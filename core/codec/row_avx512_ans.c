@@ -7,13 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "core/codec/ans.h"
-#include "core/codec/row.h"
-
-#include <immintrin.h>
-#include <string.h>
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "core/codec/row_avx512.h"
 
 /* Bytes 0 to 6 of each quadword, one after the other, and back. */
 static const uint8_t seven_of_eight[64] = {
@@ -25,64 +19,155 @@ static const uint8_t eight_of_seven[64] = {
     20, 20, 21, 22, 23, 24, 25, 26, 27, 27, 28, 29, 30, 31, 32, 33, 34, 34, 35, 36, 37, 38,
     39, 40, 41, 41, 42, 43, 44, 45, 46, 47, 48, 48, 49, 50, 51, 52, 53, 54, 55, 55};
 
-ALWAYS_INLINE __mmask64 mask_of(size_t len)
+/* What a sub-block's table says about exponents, in all lanes. */
+struct octaves {
+    __m512i top, count;
+};
+
+ALWAYS_INLINE struct octaves octaves_of(uint8_t top, uint8_t octaves)
 {
-    return len < 64 ? (1ull << len) - 1 : ~0ull;
+    return (struct octaves){_mm512_set1_epi8((char)top), _mm512_set1_epi8((char)octaves)};
 }
 
-/* As in row_avx512.c. */
-ALWAYS_INLINE uint8_t *append(uint8_t *out, __m512i d, uint64_t mask)
+/* Symbols of 64 exponents and halves; appends what escapes, of those in 'lanes'. */
+ALWAYS_INLINE __m512i symbols_of(const struct octaves *o, __m512i exponents, __mmask64 half,
+                                 __mmask64 lanes, uint8_t **escaped)
 {
-    size_t n = (size_t)__builtin_popcountll(mask);
-    __m512i packed = _mm512_maskz_compress_epi8(mask, d);
-    _mm256_storeu_si256((__m256i *)out, _mm512_castsi512_si256(packed));
-    if (__builtin_expect(n > 32, 0))
-        _mm256_storeu_si256((__m256i *)(out + 32), _mm512_extracti64x4_epi64(packed, 1));
-    return out + n;
+    const __m512i escape = _mm512_set1_epi8(ZIPCCL_ANS_ESCAPE), one = _mm512_set1_epi8(1);
+    __m512i d = _mm512_sub_epi8(o->top, exponents);
+    __mmask64 outside = _mm512_cmpge_epu8_mask(d, o->count);
+    __m512i u = _mm512_mask_mov_epi8(_mm512_add_epi8(d, d), outside, escape);
+    /* Octaves above the top are negative. */
+    d = _mm512_mask_sub_epi8(d, (__mmask64)~_mm512_movepi8_mask(d), d, o->count);
+    *escaped = append(*escaped, d, outside & lanes);
+    return _mm512_mask_add_epi8(u, half, u, one);
+}
+
+/* Inverse: the exponents, and the halves. */
+ALWAYS_INLINE __m512i exponents_of(const struct octaves *o, __m512i u, __mmask64 lanes,
+                                   const uint8_t **escaped, __mmask64 *half)
+{
+    const __m512i escape = _mm512_set1_epi8(ZIPCCL_ANS_ESCAPE), seven = _mm512_set1_epi8(127);
+    __mmask64 outside = _mm512_mask_cmpge_epu8_mask(lanes, u, escape);
+    __m512i d = _mm512_and_si512(_mm512_srli_epi16(u, 1), seven);
+    __m512i far = _mm512_loadu_si512(*escaped);
+    far = _mm512_mask_add_epi8(far, (__mmask64)~_mm512_movepi8_mask(far), far, o->count);
+    d = _mm512_mask_expand_epi8(d, outside, far);
+    *escaped += __builtin_popcountll(outside);
+    *half = _mm512_test_epi8_mask(u, _mm512_set1_epi8(1));
+    return _mm512_sub_epi8(o->top, d);
 }
 
 static size_t symbols(const uint8_t *exponents, const uint8_t *bits, int lead, size_t m,
                       uint8_t top, uint8_t octaves, uint8_t *out, uint8_t *escaped)
 {
-    const __m512i tops = _mm512_set1_epi8((char)top), ends = _mm512_set1_epi8((char)octaves),
-                  escape = _mm512_set1_epi8(ZIPCCL_ANS_ESCAPE), one = _mm512_set1_epi8(1),
-                  leading = _mm512_set1_epi8((char)(1 << lead));
+    const struct octaves o = octaves_of(top, octaves);
+    const __m512i leading = _mm512_set1_epi8((char)(1 << lead));
     uint8_t *next = escaped;
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        __m512i d = _mm512_sub_epi8(tops, _mm512_loadu_si512(exponents + i));
         __mmask64 half = _mm512_test_epi8_mask(_mm512_loadu_si512(bits + i), leading);
-        __mmask64 outside = _mm512_cmpge_epu8_mask(d, ends);
-        __m512i u = _mm512_mask_mov_epi8(_mm512_add_epi8(d, d), outside, escape);
-        _mm512_storeu_si512(out + i, _mm512_mask_add_epi8(u, half, u, one));
-        /* Octaves above the top are negative. */
-        outside &= mask_of(m - i);
-        d = _mm512_mask_sub_epi8(d, (__mmask64)~_mm512_movepi8_mask(d), d, ends);
-        next = append(next, d, outside);
+        __m512i u = symbols_of(&o, _mm512_loadu_si512(exponents + i), half, mask_of(m - i), &next);
+        _mm512_storeu_si512(out + i, u);
     }
     return (size_t)(next - escaped);
 }
 
-static size_t exponents_of(const uint8_t *in, const uint8_t *escaped, size_t m, uint8_t top,
-                           uint8_t octaves, int lead, uint8_t *bits, uint8_t *exponents)
+static size_t exponents(const uint8_t *in, const uint8_t *escaped, size_t m, uint8_t top,
+                        uint8_t octaves, int lead, uint8_t *bits, uint8_t *out)
 {
-    const __m512i tops = _mm512_set1_epi8((char)top), ends = _mm512_set1_epi8((char)octaves),
-                  escape = _mm512_set1_epi8(ZIPCCL_ANS_ESCAPE), one = _mm512_set1_epi8(1),
-                  leading = _mm512_set1_epi8((char)(1 << lead)), seven = _mm512_set1_epi8(127);
+    const struct octaves o = octaves_of(top, octaves);
+    const __m512i leading = _mm512_set1_epi8((char)(1 << lead));
     const uint8_t *next = escaped;
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
+        __mmask64 half;
         __m512i u = _mm512_loadu_si512(in + i), low = _mm512_loadu_si512(bits + i);
-        __mmask64 outside = _mm512_mask_cmpge_epu8_mask(mask_of(m - i), u, escape);
-        __mmask64 half = _mm512_test_epi8_mask(u, one);
-        __m512i d = _mm512_and_si512(_mm512_srli_epi16(u, 1), seven);
-        __m512i far = _mm512_loadu_si512(next);
-        far = _mm512_mask_add_epi8(far, (__mmask64)~_mm512_movepi8_mask(far), far, ends);
-        d = _mm512_mask_expand_epi8(d, outside, far);
-        next += __builtin_popcountll(outside);
-        _mm512_storeu_si512(exponents + i, _mm512_sub_epi8(tops, d));
+        _mm512_storeu_si512(out + i, exponents_of(&o, u, mask_of(m - i), &next, &half));
         low = _mm512_or_si512(low, _mm512_maskz_mov_epi8(half, leading));
         _mm512_storeu_si512(bits + i, low);
     }
     return (size_t)(next - escaped);
+}
+
+/* The seven lowest bits of 64 bytes in 56. */
+ALWAYS_INLINE __m512i pack_64(__m512i x)
+{
+    const __m512i by_7 = _mm512_set1_epi16((short)0x8001),
+                  by_14 = _mm512_set1_epi32(16384 << 16 | 1), first = _mm512_set1_epi64(0x0fffffff);
+    x = _mm512_maddubs_epi16(by_7, _mm512_and_si512(x, _mm512_set1_epi8(127)));
+    x = _mm512_madd_epi16(x, by_14);
+    x = _mm512_ternarylogic_epi64(first, x, _mm512_srli_epi64(x, 4), 0xca);
+    return _mm512_permutexvar_epi8(_mm512_loadu_si512(seven_of_eight), x);
+}
+
+ALWAYS_INLINE __m512i unpack_64(__m512i x)
+{
+    const __m512i shifts = _mm512_set1_epi64(0x312a231c150e0700);
+    x = _mm512_permutexvar_epi8(_mm512_loadu_si512(eight_of_seven), x);
+    return _mm512_and_si512(_mm512_multishift_epi64_epi8(shifts, x), _mm512_set1_epi8(127));
+}
+
+static void pack(const uint8_t *low, size_t m, uint8_t *packed)
+{
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56) {
+        /* What follows may be in use already. */
+        size_t len = m - i < ZIPCCL_GROUP ? m - i : ZIPCCL_GROUP;
+        __m512i x = pack_64(_mm512_maskz_loadu_epi8(mask_of(len), low + i));
+        _mm512_mask_storeu_epi8(packed, mask_of((7 * len + 7) / 8), x);
+    }
+}
+
+static void unpack(const uint8_t *packed, size_t m, uint8_t *low)
+{
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56)
+        _mm512_storeu_si512(low + i, unpack_64(_mm512_loadu_si512(packed)));
+}
+
+static size_t split(const uint8_t *src, size_t m, uint8_t top, uint8_t octaves, uint8_t *packed,
+                    uint8_t *out, uint8_t *escaped)
+{
+    const struct octaves o = octaves_of(top, octaves);
+    uint8_t *next = escaped;
+    size_t i = 0;
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, packed += 56) {
+        struct halves x = load_64(src + 2 * i);
+        __mmask64 half = _mm512_movepi8_mask(x.low);
+        _mm512_storeu_si512(out + i, symbols_of(&o, x.exponents, half, ~0ull, &next));
+        _mm512_storeu_si512(packed, pack_64(x.low));
+    }
+    if (i < m) {
+        __mmask64 lanes = mask_of(m - i);
+        struct halves x = load_tail(src + 2 * i, lanes);
+        __mmask64 half = _mm512_movepi8_mask(x.low);
+        _mm512_storeu_si512(out + i, symbols_of(&o, x.exponents, half, lanes, &next));
+        _mm512_storeu_si512(packed, pack_64(x.low));
+    }
+    return (size_t)(next - escaped);
+}
+
+ALWAYS_INLINE size_t join_all(const uint8_t *in, const uint8_t *packed, const uint8_t *escaped,
+                              size_t m, uint8_t top, uint8_t octaves, bool stream, uint8_t *dst)
+{
+    const struct octaves o = octaves_of(top, octaves);
+    const uint8_t *next = escaped;
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56) {
+        __mmask64 half, lanes = mask_of(m - i);
+        struct halves x;
+        x.exponents = exponents_of(&o, _mm512_loadu_si512(in + i), lanes, &next, &half);
+        x.low = unpack_64(_mm512_loadu_si512(packed));
+        x.low = _mm512_mask_sub_epi8(x.low, half, x.low, _mm512_set1_epi8(-128));
+        store_64(dst + 2 * i, x, lanes, stream);
+    }
+    return (size_t)(next - escaped);
+}
+
+static size_t join(const uint8_t *in, const uint8_t *packed, const uint8_t *escaped, size_t m,
+                   uint8_t top, uint8_t octaves, bool stream, uint8_t *dst)
+{
+    if (!stream || !is_aligned(dst))
+        return join_all(in, packed, escaped, m, top, octaves, false, dst);
+    size_t nescaped = join_all(in, packed, escaped, m, top, octaves, true, dst);
+    _mm_sfence();
+    return nescaped;
 }
 
 /* What coding a group needs of a table. */
@@ -202,39 +287,13 @@ static const uint8_t *decode(const uint8_t *in, size_t m, const struct zipccl_an
     return in;
 }
 
-static void pack(const uint8_t *low, size_t m, uint8_t *packed)
-{
-    const __m512i seven = _mm512_set1_epi8(127), by_7 = _mm512_set1_epi16((short)0x8001),
-                  by_14 = _mm512_set1_epi32(16384 << 16 | 1), first = _mm512_set1_epi64(0x0fffffff),
-                  order = _mm512_loadu_si512(seven_of_eight);
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56) {
-        __m512i x = _mm512_maskz_loadu_epi8(mask_of(m - i), low + i);
-        x = _mm512_maddubs_epi16(by_7, _mm512_and_si512(x, seven));
-        x = _mm512_madd_epi16(x, by_14);
-        x = _mm512_ternarylogic_epi64(first, x, _mm512_srli_epi64(x, 4), 0xca);
-        x = _mm512_permutexvar_epi8(order, x);
-        /* What follows may be in use already. */
-        size_t len = m - i < ZIPCCL_GROUP ? m - i : ZIPCCL_GROUP;
-        _mm512_mask_storeu_epi8(packed, mask_of((7 * len + 7) / 8), x);
-    }
-}
-
-static void unpack(const uint8_t *packed, size_t m, uint8_t *low)
-{
-    const __m512i seven = _mm512_set1_epi8(127), order = _mm512_loadu_si512(eight_of_seven),
-                  shifts = _mm512_set1_epi64(0x312a231c150e0700);
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56) {
-        __m512i x = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(packed));
-        x = _mm512_and_si512(_mm512_multishift_epi64_epi8(shifts, x), seven);
-        _mm512_storeu_si512(low + i, x);
-    }
-}
-
 const struct zipccl_ans_kernels zipccl_ans_avx512 = {
     .symbols = symbols,
-    .exponents = exponents_of,
+    .exponents = exponents,
     .encode = encode,
     .decode = decode,
     .pack = pack,
     .unpack = unpack,
+    .split = split,
+    .join = join,
 };
