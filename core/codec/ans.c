@@ -26,10 +26,9 @@ void zipccl_ans_table_fill(struct zipccl_ans_table *table, int law)
     memcpy(table->frequency, from->frequency, ZIPCCL_ANS_ESCAPE);
     memcpy(table->frequency + ZIPCCL_ANS_ESCAPE, from->escape, sizeof from->escape);
     for (int u = 0; u < ZIPCCL_ANS_SYMBOLS; u++) {
-        unsigned f = table->frequency[u], inverse = f ? 65535 / f : 0;
+        unsigned f = table->frequency[u];
         table->start[u] = (uint8_t)start;
-        table->inverse_low[u] = (uint8_t)inverse;
-        table->inverse_high[u] = (uint8_t)(inverse >> 8);
+        table->inverse[u] = (uint16_t)(f ? 65535 / f : 0);
         memset(table->symbol + start, u, f);
         start += f;
     }
@@ -92,19 +91,33 @@ static struct zipccl_share take(const struct zipccl_coder *c, const uint8_t *src
     return share;
 }
 
+/* The cursor at which encoding starts: the states carry the first bytes of the parts. */
+static struct zipccl_ans_cursor cursor_at_end(struct zipccl_scratch *s,
+                                              const struct zipccl_share *at)
+{
+    struct zipccl_ans_cursor cursor = {.stream = s->stream + sizeof s->stream,
+                                       .escaped = s->exponents + ZIPCCL_SUPERBLOCK};
+    memset(cursor.states.high, 1, sizeof cursor.states.high);
+    memcpy(cursor.states.low, s->fixed, zipccl_ans_carried(at));
+    s->table.law = -1;
+    return cursor;
+}
+
 /*
- * What lies before the stream: the parts, of which the first go to scratch->fixed and the others to
- * 'share', symbols to scratch->b and what escapes to scratch->exponents.  Returns how many do.
+ * Everything but where it goes in the variable bytes: the share, and the cursor with the states and
+ * the beginnings of the stream and of what escapes.  Returns how many escape.
  */
-static size_t symbols_any(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
-                          uint8_t *share, struct zipccl_entry *entry, struct zipccl_share *at)
+static size_t code_any(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
+                       uint8_t *share, struct zipccl_entry *entry, struct zipccl_share *at,
+                       struct zipccl_ans_cursor *cursor)
 {
     struct zipccl_scratch *s = c->scratch;
-    size_t reach = 0;
+    size_t reach = 0, nsub = (rest + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK;
     *at = take(c, src, rest, entry);
     const uint8_t *bits = c->fields->low_bytes ? s->a : s->bits;
     int lead = c->fields->low_bytes ? 7 : c->fields->nplanes - 1;
-    for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
+    for (size_t i = 0; i < nsub; i++) {
+        size_t first = i * ZIPCCL_SUBBLOCK;
         uint8_t top;
         int law = law_of(entry, i, &top);
         /* In place: what escapes lies behind what is read. */
@@ -114,34 +127,54 @@ static size_t symbols_any(const struct zipccl_coder *c, const uint8_t *src, size
     }
     size_t carried = zipccl_ans_carried(at);
     memcpy(share, s->fixed + carried, at->end - carried);
+    *cursor = cursor_at_end(s, at);
+    cursor->escaped = s->exponents;
+    for (size_t i = nsub; i-- > 0;) {
+        size_t first = i * ZIPCCL_SUBBLOCK;
+        uint8_t top;
+        zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
+        cursor->stream = c->row->ans->encode(s->b + first, min(ZIPCCL_SUBBLOCK, rest - first),
+                                             &s->table, &cursor->states, cursor->stream);
+    }
     return reach;
 }
 
-/* The same for bf16, whose low parts go where they belong at once. */
-static size_t symbols_bf16(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
-                           uint8_t *share, struct zipccl_entry *entry, struct zipccl_share *at)
+/*
+ * The same for bf16, whose low parts go where they belong at once.  The first sub-block is split
+ * before any is coded, since the states carry its low parts, and coded last.
+ */
+static size_t code_bf16(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
+                        uint8_t *share, struct zipccl_entry *entry, struct zipccl_share *at,
+                        struct zipccl_ans_cursor *cursor)
 {
+    const struct zipccl_ans_kernels *kernels = c->row->ans;
     struct zipccl_scratch *s = c->scratch;
-    size_t reach = 0;
+    uint8_t top;
+    int law = law_of(entry, 0, &top);
     *at = zipccl_ans_share_of(c->fields, rest, 0);
-    size_t carried = zipccl_ans_carried(at), nlow = (7 * rest + 7) / 8;
     entry->planes = 0;
-    for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
-        uint8_t top;
-        int law = law_of(entry, i, &top);
-        uint8_t *packed = i == 0 ? s->fixed : share + i * SUBBLOCK_LOW - ZIPCCL_ANS_LANES;
-        reach +=
-            c->row->ans->split(src + 2 * first, min(ZIPCCL_SUBBLOCK, rest - first), top,
-                               ans_laws[law].octaves, packed, s->b + first, s->exponents + reach);
+    size_t carried = zipccl_ans_carried(at), nlow = (7 * rest + 7) / 8;
+    size_t m = min(ZIPCCL_SUBBLOCK, rest), n = min(SUBBLOCK_LOW, nlow);
+    size_t nfirst = kernels->split(src, m, top, ans_laws[law].octaves, s->fixed, s->b, s->a);
+    memset(s->fixed + n, 0, ZIPCCL_SLACK);
+    *cursor = cursor_at_end(s, at);
+    for (size_t i = (rest - 1) / ZIPCCL_SUBBLOCK; i > 0; i--) {
+        size_t first = i * ZIPCCL_SUBBLOCK;
+        zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
+        kernels->encode_bf16(src + 2 * first, min(ZIPCCL_SUBBLOCK, rest - first), top, &s->table,
+                             cursor, share + i * SUBBLOCK_LOW - carried);
     }
-    if (rest <= ZIPCCL_SUBBLOCK) {
-        memset(s->fixed + nlow, 0, at->end - nlow);
-        memcpy(share, s->fixed + carried, at->end - carried);
-    } else {
-        memcpy(share, s->fixed + carried, SUBBLOCK_LOW - carried);
-        memset(share + nlow - carried, 0, at->end - nlow);
+    zipccl_ans_table_fill(&s->table, law);
+    cursor->stream = kernels->encode(s->b, m, &s->table, &cursor->states, cursor->stream);
+    cursor->escaped -= nfirst;
+    memcpy(cursor->escaped, s->a, nfirst);
+    if (n > carried)
+        memcpy(share, s->fixed + carried, n - carried);
+    if (at->end > carried) {
+        size_t from = nlow > carried ? nlow - carried : 0;
+        memset(share + from, 0, at->end - carried - from);
     }
-    return reach;
+    return (size_t)(s->exponents + ZIPCCL_SUPERBLOCK - cursor->escaped);
 }
 
 size_t zipccl_ans_encode(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
@@ -150,63 +183,63 @@ size_t zipccl_ans_encode(const struct zipccl_coder *c, const uint8_t *src, size_
 {
     struct zipccl_scratch *s = c->scratch;
     struct zipccl_share at;
-    bool at_once = c->fields->split == ZIPCCL_SPLIT_BF16 && c->row->ans->split;
-    size_t reach = (at_once ? symbols_bf16 : symbols_any)(c, src, rest, share, entry, &at);
-    struct zipccl_ans_states states;
-    size_t carried = zipccl_ans_carried(&at);
-    memset(states.low, 0, sizeof states.low);
-    memset(states.high, 1, sizeof states.high);
-    memcpy(states.low, s->fixed, carried);
-    uint8_t *end = s->stream + sizeof s->stream, *start = end;
-    s->table.law = -1;
-    for (size_t i = (rest + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK; i-- > 0;) {
-        size_t first = i * ZIPCCL_SUBBLOCK;
-        uint8_t top;
-        zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
-        start = c->row->ans->encode(s->b + first, min(ZIPCCL_SUBBLOCK, rest - first), &s->table,
-                                    &states, start);
-    }
-    memcpy(variable, &states, ZIPCCL_ANS_STATE_BYTES);
-    memcpy(variable + ZIPCCL_ANS_STATE_BYTES, start, (size_t)(end - start));
-    size_t used = ZIPCCL_ANS_STATE_BYTES + (size_t)(end - start);
-    entry->escapes[ZIPCCL_ANS_AT_STREAM] = (uint16_t)(end - start);
+    struct zipccl_ans_cursor cursor;
+    bool at_once = c->fields->split == ZIPCCL_SPLIT_BF16 && c->row->ans->encode_bf16;
+    size_t reach = (at_once ? code_bf16 : code_any)(c, src, rest, share, entry, &at, &cursor);
+    size_t nstream = (size_t)(s->stream + sizeof s->stream - cursor.stream);
+    memcpy(variable, &cursor.states, ZIPCCL_ANS_STATE_BYTES);
+    memcpy(variable + ZIPCCL_ANS_STATE_BYTES, cursor.stream, nstream);
+    size_t used = ZIPCCL_ANS_STATE_BYTES + nstream;
+    entry->escapes[ZIPCCL_ANS_AT_STREAM] = (uint16_t)nstream;
     entry->escapes[0] = (uint16_t)reach;
     for (int t = 0; t < ZIPCCL_ANS_TIERS; t++) {
         size_t nbytes = zipccl_plane_bytes(reach, zipccl_ans_tiers[t].width);
-        reach = c->row->sift(s->exponents, reach, &zipccl_ans_tiers[t], variable + used);
+        reach = c->row->sift(cursor.escaped, reach, &zipccl_ans_tiers[t], variable + used);
         entry->escapes[t + 1] = (uint16_t)reach;
         used += nbytes;
     }
-    memcpy(variable + used, s->exponents, reach);
-    *nshare = at.end - carried;
+    memcpy(variable + used, cursor.escaped, reach);
+    *nshare = at.end - zipccl_ans_carried(&at);
     memset(share + *nshare, 0, zipccl_align64(*nshare) - *nshare);
     return used + reach;
 }
 
-/* Symbols of all sub-blocks into scratch->b, what the states carry to scratch->fixed. */
-static zipccl_status decode_symbols(const struct zipccl_coder *c, const uint8_t *variable,
-                                    const struct zipccl_entry *entry)
+/* The cursor at which decoding starts; false if a state cannot be. */
+static bool cursor_at_start(const struct zipccl_coder *c, const uint8_t *variable,
+                            const struct zipccl_entry *entry, struct zipccl_ans_cursor *cursor)
 {
     struct zipccl_scratch *s = c->scratch;
-    size_t nstream = entry->escapes[ZIPCCL_ANS_AT_STREAM];
-    struct zipccl_ans_states states;
-    memcpy(&states, variable, ZIPCCL_ANS_STATE_BYTES);
-    if (memchr(states.high, 0, sizeof states.high))
-        return ZIPCCL_ERR_CORRUPT;
     /* The stream may call for more than there is: at most a byte an element, found at the end. */
+    cursor->stream = s->stream;
+    memcpy(s->stream, variable + ZIPCCL_ANS_STATE_BYTES, entry->escapes[ZIPCCL_ANS_AT_STREAM]);
+    cursor->escaped = s->a;
+    memcpy(&cursor->states, variable, ZIPCCL_ANS_STATE_BYTES);
     s->table.law = -1;
-    const uint8_t *in = memcpy(s->stream, variable + ZIPCCL_ANS_STATE_BYTES, nstream);
-    for (size_t first = 0, i = 0; first < entry->rest; first += ZIPCCL_SUBBLOCK, i++) {
-        uint8_t top;
-        zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
-        in = c->row->ans->decode(in, min(ZIPCCL_SUBBLOCK, entry->rest - first), &s->table, &states,
-                                 s->b + first);
-    }
+    return memchr(cursor->states.high, 0, sizeof cursor->states.high) == NULL;
+}
+
+/* Decode sub-block 'i' to symbols. */
+static void decode_symbols(const struct zipccl_coder *c, const struct zipccl_entry *entry, size_t i,
+                           struct zipccl_ans_cursor *cursor)
+{
+    struct zipccl_scratch *s = c->scratch;
+    size_t first = i * ZIPCCL_SUBBLOCK;
+    uint8_t top;
+    zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
+    cursor->stream += c->row->ans->decode(cursor->stream, min(ZIPCCL_SUBBLOCK, entry->rest - first),
+                                          &s->table, &cursor->states, s->b + first) -
+                      cursor->stream;
+}
+
+/* Take what the last states carry; false if they or the end of the stream cannot be. */
+static bool end_cursor(const struct zipccl_coder *c, const struct zipccl_entry *entry,
+                       const struct zipccl_ans_cursor *cursor)
+{
     for (size_t l = 0; l < ZIPCCL_ANS_LANES; l++)
-        if (states.high[l] != 1)
-            return ZIPCCL_ERR_CORRUPT;
-    memcpy(s->fixed, states.low, sizeof states.low);
-    return in == s->stream + nstream ? ZIPCCL_OK : ZIPCCL_ERR_CORRUPT;
+        if (cursor->states.high[l] != 1)
+            return false;
+    memcpy(c->scratch->fixed, cursor->states.low, sizeof cursor->states.low);
+    return cursor->stream == c->scratch->stream + entry->escapes[ZIPCCL_ANS_AT_STREAM];
 }
 
 /* The d of all that escape the table, to scratch->a; what the tiers need lies at 'variable'. */
@@ -233,13 +266,9 @@ static zipccl_status decode_escapes(const struct zipccl_coder *c, const uint8_t 
     return ZIPCCL_OK;
 }
 
-/*
- * Put elements together from the symbols in scratch->b, what escapes in scratch->a and the parts,
- * of which the carried ones are in scratch->fixed.  Returns how many escapes there are.
- */
-static size_t elements_any(const struct zipccl_coder *c, const uint8_t *share,
-                           const struct zipccl_entry *entry, const struct zipccl_share *at,
-                           uint8_t *dst)
+/* Put elements together from the symbols in scratch->b; returns how many escapes there are. */
+static size_t give(const struct zipccl_coder *c, const uint8_t *share,
+                   const struct zipccl_entry *entry, const struct zipccl_share *at, uint8_t *dst)
 {
     struct zipccl_scratch *s = c->scratch;
     const struct zipccl_fields *fields = c->fields;
@@ -271,30 +300,45 @@ static size_t elements_any(const struct zipccl_coder *c, const uint8_t *share,
     return reach;
 }
 
-/* The same for bf16, from where the low parts are. */
-static size_t elements_bf16(const struct zipccl_coder *c, const uint8_t *share,
-                            const struct zipccl_entry *entry, const struct zipccl_share *at,
-                            uint8_t *dst)
+static bool decode_any(const struct zipccl_coder *c, const uint8_t *share,
+                       const struct zipccl_entry *entry, const struct zipccl_share *at,
+                       struct zipccl_ans_cursor *cursor, uint8_t *dst)
 {
+    for (size_t i = 0; i * ZIPCCL_SUBBLOCK < entry->rest; i++)
+        decode_symbols(c, entry, i, cursor);
+    return end_cursor(c, entry, cursor) && give(c, share, entry, at, dst) == entry->escapes[0];
+}
+
+/* The same for bf16, from where the low parts are. */
+static bool decode_bf16(const struct zipccl_coder *c, const uint8_t *share,
+                        const struct zipccl_entry *entry, const struct zipccl_share *at,
+                        struct zipccl_ans_cursor *cursor, uint8_t *dst)
+{
+    const struct zipccl_ans_kernels *kernels = c->row->ans;
     struct zipccl_scratch *s = c->scratch;
-    size_t rest = entry->rest, reach = 0, carried = zipccl_ans_carried(at);
+    size_t rest = entry->rest, carried = zipccl_ans_carried(at), m = min(ZIPCCL_SUBBLOCK, rest);
     bool stream = c->stream && dst != s->rest && dst != s->elements;
-    for (size_t first = 0, i = 0; first < rest; first += ZIPCCL_SUBBLOCK, i++) {
-        uint8_t top;
-        int law = law_of(entry, i, &top);
+    uint8_t top, top0;
+    unsigned octaves = ans_laws[law_of(entry, 0, &top0)].octaves;
+    /* The first low parts are known at the end: until then two groups have wrong ones. */
+    memcpy(s->fixed + carried, share, min(SUBBLOCK_LOW, at->end) - carried);
+    decode_symbols(c, entry, 0, cursor);
+    cursor->escaped += kernels->join(s->b, s->fixed, s->a, m, top0, (uint8_t)octaves, stream, dst);
+    for (size_t i = 1; i * ZIPCCL_SUBBLOCK < rest; i++) {
+        size_t first = i * ZIPCCL_SUBBLOCK;
         const uint8_t *packed = share + i * SUBBLOCK_LOW - carried;
-        /* The first ones are no share, the last ones would be read beyond it. */
-        if (i == 0) {
-            packed = s->fixed;
-            memcpy(s->fixed + carried, share, min(SUBBLOCK_LOW, at->end) - carried);
-        } else if (rest - first <= ZIPCCL_SUBBLOCK) {
-            packed = memcpy(s->fixed, packed, at->end - i * SUBBLOCK_LOW);
-        }
-        reach += c->row->ans->join(s->b + first, packed, s->a + reach,
-                                   min(ZIPCCL_SUBBLOCK, rest - first), top, ans_laws[law].octaves,
-                                   stream, dst + 2 * first);
+        /* The last ones would be read beyond the share. */
+        if (rest - first <= ZIPCCL_SUBBLOCK)
+            packed = memcpy(s->low, packed, at->end - i * SUBBLOCK_LOW);
+        zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
+        kernels->decode_bf16(packed, min(ZIPCCL_SUBBLOCK, rest - first), top, &s->table, cursor,
+                             stream, dst + 2 * first);
     }
-    return reach;
+    if (!end_cursor(c, entry, cursor) || cursor->escaped != s->a + entry->escapes[0])
+        return false;
+    kernels->join(s->b, s->fixed, s->a, min(2 * ZIPCCL_GROUP, rest), top0, (uint8_t)octaves, stream,
+                  dst);
+    return true;
 }
 
 zipccl_status zipccl_ans_decode(const struct zipccl_coder *c, const uint8_t *share,
@@ -303,11 +347,13 @@ zipccl_status zipccl_ans_decode(const struct zipccl_coder *c, const uint8_t *sha
 {
     struct zipccl_share at =
         zipccl_ans_share_of(c->fields, entry->rest, __builtin_popcount(entry->planes));
-    bool at_once = c->fields->split == ZIPCCL_SPLIT_BF16 && c->row->ans->join;
-    ZIPCCL_TRY(decode_symbols(c, variable, entry));
+    struct zipccl_ans_cursor cursor;
+    bool at_once = c->fields->split == ZIPCCL_SPLIT_BF16 && c->row->ans->decode_bf16;
+    if (!cursor_at_start(c, variable, entry, &cursor))
+        return ZIPCCL_ERR_CORRUPT;
     variable += ZIPCCL_ANS_STATE_BYTES + entry->escapes[ZIPCCL_ANS_AT_STREAM];
     ZIPCCL_TRY(decode_escapes(c, variable, entry));
-    return (at_once ? elements_bf16 : elements_any)(c, share, entry, &at, dst) == entry->escapes[0]
+    return (at_once ? decode_bf16 : decode_any)(c, share, entry, &at, &cursor, dst)
                ? ZIPCCL_OK
                : ZIPCCL_ERR_CORRUPT;
 }

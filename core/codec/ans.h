@@ -28,10 +28,10 @@ struct zipccl_ans_law {
 
 /* A law's frequencies as kernels use them. */
 struct zipccl_ans_table {
-    uint8_t frequency[64]; /* by symbol; those beyond ZIPCCL_ANS_SYMBOLS are 0 */
+    uint8_t frequency[64]; /* by symbol, below 128; those beyond ZIPCCL_ANS_SYMBOLS are 0 */
     uint8_t start[64];     /* sum of the frequencies before */
-    uint8_t inverse_low[64], inverse_high[64]; /* of floor(65535 / frequency) */
-    uint8_t symbol[256];                       /* start <= slot < start + frequency */
+    uint16_t inverse[ZIPCCL_ANS_SYMBOLS]; /* floor(65535 / frequency) */
+    uint8_t symbol[256];                  /* start <= slot < start + frequency */
     uint8_t octaves;
     int law; /* whose these are; below 0 nobody's */
 };
@@ -39,6 +39,12 @@ struct zipccl_ans_table {
 /* The states of the lanes, low and high bytes as they travel. */
 struct zipccl_ans_states {
     uint8_t low[ZIPCCL_ANS_LANES], high[ZIPCCL_ANS_LANES];
+};
+
+/* Where coding is: the states, and the next bytes of the stream and of what escapes. */
+struct zipccl_ans_cursor {
+    struct zipccl_ans_states states;
+    uint8_t *stream, *escaped;
 };
 
 /* Kernels work on one sub-block or less: m <= ZIPCCL_SUBBLOCK where nothing else is said. */
@@ -82,8 +88,8 @@ struct zipccl_ans_kernels {
     void (*unpack)(const uint8_t *packed, size_t m, uint8_t *low);
 
     /*
-     * NULL, as join, if the row has none: take, symbols and pack in one, for bf16.
-     * packed [56 a group + ZIPCCL_SLACK], symbols, escaped [m + ZIPCCL_SLACK]
+     * The following are for bf16, and NULL if a row has nothing better than the above one after
+     * the other.  split is take, symbols and pack: packed [56 a group + ZIPCCL_SLACK].
      */
     size_t (*split)(const uint8_t *src, size_t m, uint8_t top, uint8_t octaves, uint8_t *packed,
                     uint8_t *symbols, uint8_t *escaped);
@@ -91,6 +97,19 @@ struct zipccl_ans_kernels {
     /* Inverse of split.  With 'stream', dst goes past the caches where it is aligned for that. */
     size_t (*join)(const uint8_t *symbols, const uint8_t *packed, const uint8_t *escaped, size_t m,
                    uint8_t top, uint8_t octaves, bool stream, uint8_t *dst);
+
+    /*
+     * split and encode, which wait for other things.  packed [ceil(7 m / 8)]; what escapes grows
+     * down from at->escaped as the stream from at->stream.
+     */
+    void (*encode_bf16)(const uint8_t *src, size_t m, uint8_t top,
+                        const struct zipccl_ans_table *table, struct zipccl_ans_cursor *at,
+                        uint8_t *packed);
+
+    /* Inverse: decode and join.  Takes what it needs from at->stream and at->escaped on. */
+    void (*decode_bf16)(const uint8_t *packed, size_t m, uint8_t top,
+                        const struct zipccl_ans_table *table, struct zipccl_ans_cursor *at,
+                        bool stream, uint8_t *dst);
 };
 
 extern const struct zipccl_ans_kernels zipccl_ans_scalar;

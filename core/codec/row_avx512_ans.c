@@ -29,17 +29,17 @@ ALWAYS_INLINE struct octaves octaves_of(uint8_t top, uint8_t octaves)
     return (struct octaves){_mm512_set1_epi8((char)top), _mm512_set1_epi8((char)octaves)};
 }
 
-/* Symbols of 64 exponents and halves; appends what escapes, of those in 'lanes'. */
+/* Symbols of 64 exponents and halves; which escape, and their far values. */
 ALWAYS_INLINE __m512i symbols_of(const struct octaves *o, __m512i exponents, __mmask64 half,
-                                 __mmask64 lanes, uint8_t **escaped)
+                                 __mmask64 *outside, __m512i *far)
 {
     const __m512i escape = _mm512_set1_epi8(ZIPCCL_ANS_ESCAPE), one = _mm512_set1_epi8(1);
     __m512i d = _mm512_sub_epi8(o->top, exponents);
-    __mmask64 outside = _mm512_cmpge_epu8_mask(d, o->count);
-    __m512i u = _mm512_mask_mov_epi8(_mm512_add_epi8(d, d), outside, escape);
+    __mmask64 out = _mm512_cmpge_epu8_mask(d, o->count);
+    __m512i u = _mm512_mask_mov_epi8(_mm512_add_epi8(d, d), out, escape);
     /* Octaves above the top are negative. */
-    d = _mm512_mask_sub_epi8(d, (__mmask64)~_mm512_movepi8_mask(d), d, o->count);
-    *escaped = append(*escaped, d, outside & lanes);
+    *far = _mm512_mask_sub_epi8(d, (__mmask64)~_mm512_movepi8_mask(d), d, o->count);
+    *outside = out;
     return _mm512_mask_add_epi8(u, half, u, one);
 }
 
@@ -66,8 +66,10 @@ static size_t symbols(const uint8_t *exponents, const uint8_t *bits, int lead, s
     uint8_t *next = escaped;
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
         __mmask64 half = _mm512_test_epi8_mask(_mm512_loadu_si512(bits + i), leading);
-        __m512i u = symbols_of(&o, _mm512_loadu_si512(exponents + i), half, mask_of(m - i), &next);
+        __mmask64 outside;
+        __m512i far, u = symbols_of(&o, _mm512_loadu_si512(exponents + i), half, &outside, &far);
         _mm512_storeu_si512(out + i, u);
+        next = append(next, far, outside & mask_of(m - i));
     }
     return (size_t)(next - escaped);
 }
@@ -122,26 +124,46 @@ static void unpack(const uint8_t *packed, size_t m, uint8_t *low)
         _mm512_storeu_si512(low + i, unpack_64(_mm512_loadu_si512(packed)));
 }
 
+/* 64 bf16, or those in 'lanes', and what they become. */
+struct parts {
+    __m512i symbols, packed, far;
+    __mmask64 outside;
+};
+
+ALWAYS_INLINE struct parts parts_of(const struct octaves *o, const uint8_t *src, __mmask64 lanes)
+{
+    struct halves x = lanes == ~0ull ? load_64(src) : load_tail(src, lanes);
+    struct parts p;
+    p.symbols = symbols_of(o, x.exponents, _mm512_movepi8_mask(x.low), &p.outside, &p.far);
+    p.outside &= lanes;
+    p.packed = pack_64(x.low);
+    return p;
+}
+
 static size_t split(const uint8_t *src, size_t m, uint8_t top, uint8_t octaves, uint8_t *packed,
                     uint8_t *out, uint8_t *escaped)
 {
     const struct octaves o = octaves_of(top, octaves);
     uint8_t *next = escaped;
-    size_t i = 0;
-    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, packed += 56) {
-        struct halves x = load_64(src + 2 * i);
-        __mmask64 half = _mm512_movepi8_mask(x.low);
-        _mm512_storeu_si512(out + i, symbols_of(&o, x.exponents, half, ~0ull, &next));
-        _mm512_storeu_si512(packed, pack_64(x.low));
-    }
-    if (i < m) {
-        __mmask64 lanes = mask_of(m - i);
-        struct halves x = load_tail(src + 2 * i, lanes);
-        __mmask64 half = _mm512_movepi8_mask(x.low);
-        _mm512_storeu_si512(out + i, symbols_of(&o, x.exponents, half, lanes, &next));
-        _mm512_storeu_si512(packed, pack_64(x.low));
+    for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56) {
+        struct parts p = parts_of(&o, src + 2 * i, mask_of(m - i));
+        _mm512_storeu_si512(out + i, p.symbols);
+        _mm512_storeu_si512(packed, p.packed);
+        next = append(next, p.far, p.outside);
     }
     return (size_t)(next - escaped);
+}
+
+/* The elements of symbols 'u' with the low parts at 'packed'. */
+ALWAYS_INLINE struct halves halves_of(const struct octaves *o, __m512i u, const uint8_t *packed,
+                                      __mmask64 lanes, const uint8_t **escaped)
+{
+    __mmask64 half;
+    struct halves x;
+    x.exponents = exponents_of(o, u, lanes, escaped, &half);
+    x.low = unpack_64(_mm512_loadu_si512(packed));
+    x.low = _mm512_mask_sub_epi8(x.low, half, x.low, _mm512_set1_epi8(-128));
+    return x;
 }
 
 ALWAYS_INLINE size_t join_all(const uint8_t *in, const uint8_t *packed, const uint8_t *escaped,
@@ -150,12 +172,9 @@ ALWAYS_INLINE size_t join_all(const uint8_t *in, const uint8_t *packed, const ui
     const struct octaves o = octaves_of(top, octaves);
     const uint8_t *next = escaped;
     for (size_t i = 0; i < m; i += ZIPCCL_GROUP, packed += 56) {
-        __mmask64 half, lanes = mask_of(m - i);
-        struct halves x;
-        x.exponents = exponents_of(&o, _mm512_loadu_si512(in + i), lanes, &next, &half);
-        x.low = unpack_64(_mm512_loadu_si512(packed));
-        x.low = _mm512_mask_sub_epi8(x.low, half, x.low, _mm512_set1_epi8(-128));
-        store_64(dst + 2 * i, x, lanes, stream);
+        __mmask64 lanes = mask_of(m - i);
+        __m512i u = _mm512_loadu_si512(in + i);
+        store_64(dst + 2 * i, halves_of(&o, u, packed, lanes, &next), lanes, stream);
     }
     return (size_t)(next - escaped);
 }
@@ -172,51 +191,47 @@ static size_t join(const uint8_t *in, const uint8_t *packed, const uint8_t *esca
 
 /* What coding a group needs of a table. */
 struct coding {
-    __m512i frequency, start, inverse_low, inverse_high;
+    __m512i frequency, start, inverse;
 };
 
-/* The even bytes of 'even' and those of 'odd' above them. */
-ALWAYS_INLINE __m512i join_bytes(__m512i even, __m512i odd)
+/* The even bytes of 'even' and, above them, the even bytes of 'odd'. */
+ALWAYS_INLINE __m512i merge_bytes(__m512i even, __m512i odd)
 {
-    return _mm512_mask_mov_epi8(even, 0xaaaaaaaaaaaaaaaaull, _mm512_slli_epi16(odd, 8));
+    return _mm512_ternarylogic_epi32(_mm512_set1_epi16(255), even, _mm512_slli_epi16(odd, 8), 0xca);
 }
 
-/* Divide y by f in 16-bit lanes, y < 256 f: floor(65535 / f) falls short by one at most. */
-ALWAYS_INLINE __m512i divide(__m512i y, __m512i f, __m512i inverse, __m512i *remainder)
-{
-    __m512i q = _mm512_mulhi_epu16(y, inverse);
-    __m512i r = _mm512_sub_epi16(y, _mm512_mullo_epi16(q, f));
-    __mmask32 short_by_one = _mm512_cmpge_epu16_mask(r, f);
-    *remainder = _mm512_mask_sub_epi16(r, short_by_one, r, f);
-    return _mm512_mask_sub_epi16(q, short_by_one, q, _mm512_set1_epi16(-1));
-}
-
-/* Code the symbols 'u' of one group; returns where the stream starts now. */
+/*
+ * Code the symbols 'u' of one group; returns where the stream starts now.  Words of low and high
+ * bytes, y, are divided by the frequency f, where y < 256 f: floor(65535 / f) falls short by one at
+ * most, and the rest is less than 2 f and fits a byte.
+ */
 ALWAYS_INLINE uint8_t *encode_group(__m512i u, __mmask64 lanes, const struct coding *c,
                                     __m512i *low, __m512i *high, uint8_t *end)
 {
     const __m512i byte = _mm512_set1_epi16(255);
-    __m512i f = _mm512_permutexvar_epi8(u, c->frequency),
-            start = _mm512_permutexvar_epi8(u, c->start);
-    __m512i il = _mm512_permutexvar_epi8(u, c->inverse_low),
-            ih = _mm512_permutexvar_epi8(u, c->inverse_high);
+    __m512i f = _mm512_permutexvar_epi8(u, c->frequency);
     __mmask64 give = _mm512_mask_cmpge_epu8_mask(lanes, *high, f);
-    size_t n = (size_t)__builtin_popcountll(give);
+    unsigned n = (unsigned)__builtin_popcountll(give);
     end -= n;
-    _mm512_mask_storeu_epi8(end, mask_of(n), _mm512_maskz_compress_epi8(give, *low));
+    _mm512_mask_storeu_epi8(end, _bzhi_u64(~0ull, n), _mm512_maskz_compress_epi8(give, *low));
     __m512i lo = _mm512_mask_mov_epi8(*low, give, *high);
-    __m512i hi = _mm512_maskz_mov_epi8((__mmask64)~give, *high);
+    __m512i hi = _mm512_mask_mov_epi8(*high, give, _mm512_setzero_si512());
 
-    __m512i even = _mm512_ternarylogic_epi32(byte, lo, _mm512_slli_epi16(hi, 8), 0xca);
+    /* An index of 16 bits counts by its lowest five. */
+    __m512i even_inverse = _mm512_permutexvar_epi16(u, c->inverse);
+    __m512i odd_inverse = _mm512_permutexvar_epi16(_mm512_srli_epi16(u, 8), c->inverse);
     __m512i odd = _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(lo, 8), hi, 0xca);
-    __m512i even_inverse = _mm512_ternarylogic_epi32(byte, il, _mm512_slli_epi16(ih, 8), 0xca);
-    __m512i odd_inverse = _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(il, 8), ih, 0xca);
-    __m512i even_rest, odd_rest;
-    even = divide(even, _mm512_and_si512(f, byte), even_inverse, &even_rest);
-    odd = divide(odd, _mm512_srli_epi16(f, 8), odd_inverse, &odd_rest);
-    hi = _mm512_or_si512(even, _mm512_slli_epi16(odd, 8));
-    lo = _mm512_or_si512(even_rest, _mm512_slli_epi16(odd_rest, 8));
-    lo = _mm512_add_epi8(lo, start);
+    __m512i even_q = _mm512_mulhi_epu16(merge_bytes(lo, hi), even_inverse);
+    __m512i odd_q = _mm512_slli_epi16(_mm512_mulhi_epu16(odd, odd_inverse), 8);
+    hi = _mm512_or_si512(even_q, odd_q);
+    /* In each pair of bytes one is 0; frequencies are less than 128. */
+    __m512i even_product = _mm512_maddubs_epi16(even_q, f);
+    __m512i odd_product = _mm512_maddubs_epi16(odd_q, f);
+    lo = _mm512_sub_epi8(lo, merge_bytes(even_product, odd_product));
+    __mmask64 short_by_one = _mm512_cmpge_epu8_mask(lo, f);
+    hi = _mm512_mask_sub_epi8(hi, short_by_one, hi, _mm512_set1_epi8(-1));
+    lo = _mm512_mask_sub_epi8(lo, short_by_one, lo, f);
+    lo = _mm512_add_epi8(lo, _mm512_permutexvar_epi8(u, c->start));
     *high = _mm512_mask_mov_epi8(*high, lanes, hi);
     *low = _mm512_mask_mov_epi8(*low, lanes, lo);
     return end;
@@ -226,8 +241,7 @@ static uint8_t *encode(const uint8_t *in, size_t m, const struct zipccl_ans_tabl
                        struct zipccl_ans_states *states, uint8_t *end)
 {
     const struct coding c = {_mm512_loadu_si512(table->frequency), _mm512_loadu_si512(table->start),
-                             _mm512_loadu_si512(table->inverse_low),
-                             _mm512_loadu_si512(table->inverse_high)};
+                             _mm512_loadu_si512(table->inverse)};
     __m512i low = _mm512_loadu_si512(states->low), high = _mm512_loadu_si512(states->high);
     size_t i = m / ZIPCCL_GROUP * ZIPCCL_GROUP;
     if (i < m)
@@ -244,6 +258,15 @@ struct decoding {
     __m512i symbol[4], frequency, start;
 };
 
+ALWAYS_INLINE struct decoding decoding_of(const struct zipccl_ans_table *table)
+{
+    struct decoding t = {.frequency = _mm512_loadu_si512(table->frequency),
+                         .start = _mm512_loadu_si512(table->start)};
+    for (int k = 0; k < 4; k++)
+        t.symbol[k] = _mm512_loadu_si512(table->symbol + 64 * k);
+    return t;
+}
+
 /* Decode a group; returns its symbols. */
 ALWAYS_INLINE __m512i decode_group(__mmask64 lanes, const struct decoding *t, __m512i *low,
                                    __m512i *high, const uint8_t **in)
@@ -254,11 +277,12 @@ ALWAYS_INLINE __m512i decode_group(__mmask64 lanes, const struct decoding *t, __
     __m512i u = _mm512_mask_mov_epi8(first, _mm512_movepi8_mask(*low), second);
     __m512i f = _mm512_permutexvar_epi8(u, t->frequency);
     __m512i more = _mm512_sub_epi8(*low, _mm512_permutexvar_epi8(u, t->start));
-    __m512i even = _mm512_mullo_epi16(_mm512_and_si512(*high, byte), _mm512_and_si512(f, byte));
-    __m512i odd = _mm512_mullo_epi16(_mm512_srli_epi16(*high, 8), _mm512_srli_epi16(f, 8));
+    /* In each pair of bytes one is 0; frequencies are less than 128. */
+    __m512i even = _mm512_maddubs_epi16(_mm512_and_si512(*high, byte), f);
+    __m512i odd = _mm512_maddubs_epi16(_mm512_andnot_si512(byte, *high), f);
     even = _mm512_add_epi16(even, _mm512_and_si512(more, byte));
     odd = _mm512_add_epi16(odd, _mm512_srli_epi16(more, 8));
-    __m512i lo = _mm512_ternarylogic_epi32(byte, even, _mm512_slli_epi16(odd, 8), 0xca);
+    __m512i lo = merge_bytes(even, odd);
     __m512i hi = _mm512_ternarylogic_epi32(byte, _mm512_srli_epi16(even, 8), odd, 0xca);
     __mmask64 take = _mm512_mask_testn_epi8_mask(lanes, hi, hi);
     hi = _mm512_mask_mov_epi8(hi, take, lo);
@@ -272,10 +296,7 @@ ALWAYS_INLINE __m512i decode_group(__mmask64 lanes, const struct decoding *t, __
 static const uint8_t *decode(const uint8_t *in, size_t m, const struct zipccl_ans_table *table,
                              struct zipccl_ans_states *states, uint8_t *out)
 {
-    struct decoding t = {.frequency = _mm512_loadu_si512(table->frequency),
-                         .start = _mm512_loadu_si512(table->start)};
-    for (int k = 0; k < 4; k++)
-        t.symbol[k] = _mm512_loadu_si512(table->symbol + 64 * k);
+    const struct decoding t = decoding_of(table);
     __m512i low = _mm512_loadu_si512(states->low), high = _mm512_loadu_si512(states->high);
     size_t i = 0;
     for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP)
@@ -287,6 +308,79 @@ static const uint8_t *decode(const uint8_t *in, size_t m, const struct zipccl_an
     return in;
 }
 
+/* One group of encode_bf16. */
+ALWAYS_INLINE void encode_part(const struct octaves *o, const struct coding *c, const uint8_t *src,
+                               size_t len, __m512i *low, __m512i *high, uint8_t **stream,
+                               uint8_t **escaped, uint8_t *packed)
+{
+    struct parts p = parts_of(o, src, mask_of(len));
+    /* What follows is there already, of the share and of what escapes. */
+    _mm512_mask_storeu_epi8(packed, mask_of((7 * len + 7) / 8), p.packed);
+    unsigned n = (unsigned)__builtin_popcountll(p.outside);
+    *escaped -= n;
+    _mm512_mask_storeu_epi8(*escaped, _bzhi_u64(~0ull, n),
+                            _mm512_maskz_compress_epi8(p.outside, p.far));
+    *stream = encode_group(p.symbols, mask_of(len), c, low, high, *stream);
+}
+
+static void encode_bf16(const uint8_t *src, size_t m, uint8_t top,
+                        const struct zipccl_ans_table *table, struct zipccl_ans_cursor *at,
+                        uint8_t *packed)
+{
+    const struct octaves o = octaves_of(top, table->octaves);
+    const struct coding c = {_mm512_loadu_si512(table->frequency), _mm512_loadu_si512(table->start),
+                             _mm512_loadu_si512(table->inverse)};
+    __m512i low = _mm512_loadu_si512(at->states.low), high = _mm512_loadu_si512(at->states.high);
+    uint8_t *stream = at->stream, *escaped = at->escaped;
+    size_t g = m / ZIPCCL_GROUP;
+    if (m % ZIPCCL_GROUP)
+        encode_part(&o, &c, src + 128 * g, m % ZIPCCL_GROUP, &low, &high, &stream, &escaped,
+                    packed + 56 * g);
+    while (g-- > 0)
+        encode_part(&o, &c, src + 128 * g, ZIPCCL_GROUP, &low, &high, &stream, &escaped,
+                    packed + 56 * g);
+    at->stream = stream;
+    at->escaped = escaped;
+    _mm512_storeu_si512(at->states.low, low);
+    _mm512_storeu_si512(at->states.high, high);
+}
+
+ALWAYS_INLINE void decode_all(const uint8_t *packed, size_t m, uint8_t top,
+                              const struct zipccl_ans_table *table, struct zipccl_ans_cursor *at,
+                              bool stream, uint8_t *dst)
+{
+    const struct octaves o = octaves_of(top, table->octaves);
+    const struct decoding t = decoding_of(table);
+    __m512i low = _mm512_loadu_si512(at->states.low), high = _mm512_loadu_si512(at->states.high);
+    const uint8_t *in = at->stream, *next = at->escaped;
+    size_t i = 0;
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, packed += 56) {
+        __m512i u = decode_group(~0ull, &t, &low, &high, &in);
+        store_64(dst + 2 * i, halves_of(&o, u, packed, ~0ull, &next), ~0ull, stream);
+    }
+    if (i < m) {
+        __mmask64 lanes = mask_of(m - i);
+        __m512i u = decode_group(lanes, &t, &low, &high, &in);
+        store_64(dst + 2 * i, halves_of(&o, u, packed, lanes, &next), lanes, stream);
+    }
+    at->stream += in - at->stream;
+    at->escaped += next - at->escaped;
+    _mm512_storeu_si512(at->states.low, low);
+    _mm512_storeu_si512(at->states.high, high);
+}
+
+static void decode_bf16(const uint8_t *packed, size_t m, uint8_t top,
+                        const struct zipccl_ans_table *table, struct zipccl_ans_cursor *at,
+                        bool stream, uint8_t *dst)
+{
+    if (!stream || !is_aligned(dst)) {
+        decode_all(packed, m, top, table, at, false, dst);
+    } else {
+        decode_all(packed, m, top, table, at, true, dst);
+        _mm_sfence();
+    }
+}
+
 const struct zipccl_ans_kernels zipccl_ans_avx512 = {
     .symbols = symbols,
     .exponents = exponents,
@@ -296,4 +390,6 @@ const struct zipccl_ans_kernels zipccl_ans_avx512 = {
     .unpack = unpack,
     .split = split,
     .join = join,
+    .encode_bf16 = encode_bf16,
+    .decode_bf16 = decode_bf16,
 };
