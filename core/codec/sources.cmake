@@ -7,6 +7,8 @@ target_sources(zipccl_core PRIVATE
     codec/message.c
     codec/reader.c
     codec/fused.c
+    codec/pool.c
+    codec/parallel.c
     codec/isa.c
     codec/row_scalar.c
 )

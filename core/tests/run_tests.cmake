@@ -22,3 +22,5 @@ zipccl_plain_test(test_check LIBS zipccl_core
     SOURCES tests/test_check.c tests/coll_world.c)
 zipccl_plain_test(test_comm_reduce LIBS zipccl_core
     SOURCES tests/test_comm_reduce.c ${ZIPCCL_REDUCE_SOURCES})
+zipccl_plain_test(test_codec_mt LIBS zipccl_core
+    SOURCES tests/test_codec_mt.c tests/codec_data.c)
