@@ -27,6 +27,15 @@ enum zipccl_isa zipccl_isa_best(void);
 bool zipccl_isa_usable(enum zipccl_isa isa);
 const char *zipccl_isa_name(enum zipccl_isa isa);
 
+/*
+ * What encoding goes for.  Decoding needs not know: any decoder reads both.
+ *
+ * FAST   near the speed of memcpy; within a percent of the exponents' entropy
+ * RATIO  for slow links: several times slower, and at or below the exponents' entropy, since the
+ *        leading mantissa bit is coded with them; no superblock is longer than with FAST
+ */
+enum zipccl_effort { ZIPCCL_EFFORT_FAST = 0, ZIPCCL_EFFORT_RATIO, ZIPCCL_NUM_EFFORTS };
+
 /* Bytes of the header at the start of every message. */
 #define ZIPCCL_MESSAGE_HEADER_BYTES 32
 
@@ -71,6 +80,11 @@ size_t zipccl_bound(enum zipccl_dtype dtype, size_t n);
  */
 zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *src, size_t n,
                             void *dst, size_t capacity, void *scratch, size_t *nbytes);
+
+/* zipccl_encode() with an effort; ZIPCCL_ERR_ARG for an invalid one. */
+zipccl_status zipccl_encode_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                   enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
+                                   size_t capacity, void *scratch, size_t *nbytes);
 
 /*
  * Read the header of a message of which 'nbytes' bytes were received.
@@ -119,6 +133,11 @@ zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, co
                                 size_t n, void *dst, size_t capacity, void *scratch,
                                 size_t *nbytes);
 
+/* zipccl_encode_f32() with an effort; ZIPCCL_ERR_ARG for an invalid one. */
+zipccl_status zipccl_encode_f32_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                       enum zipccl_dtype dtype, const float *src, size_t n,
+                                       void *dst, size_t capacity, void *scratch, size_t *nbytes);
+
 /*
  * Decode a message of exactly 'n' elements of 'dtype' (bf16, fp16 or fp32) and add each to 'acc'.
  *
@@ -146,7 +165,7 @@ struct zipccl_slice {
  *
  * slices   [nslices] of any sizes, 0 among them; the message buffers do not overlap
  *
- * Each message has the bytes that zipccl_encode() writes, but for one flag: if messages overflow,
+ * Each message has the bytes that zipccl_encode_effort() writes, but for one flag: if messages overflow,
  * every message but one that overflowed alone gets ZIPCCL_MESSAGE_ANY_OVERFLOW, so that whoever
  * sees one header knows of all.
  * ZIPCCL_ERR_OVERFLOW if some did not fit; all are written.  ZIPCCL_ERR_ARG, before anything is
@@ -154,8 +173,9 @@ struct zipccl_slice {
  *
  * Cost: one pass over the elements, one scratch for all.
  */
-zipccl_status zipccl_encode_many(enum zipccl_isa isa, enum zipccl_dtype dtype,
-                                 struct zipccl_slice *slices, size_t nslices, void *scratch);
+zipccl_status zipccl_encode_many(enum zipccl_isa isa, enum zipccl_effort effort,
+                                 enum zipccl_dtype dtype, struct zipccl_slice *slices,
+                                 size_t nslices, void *scratch);
 
 /*
  * Set ZIPCCL_MESSAGE_ANY_OVERFLOW as zipccl_encode_many() does, for messages encoded one by one.
@@ -179,6 +199,7 @@ struct zipccl_encoder {
     bool certain;     /* it will be: the message can no longer become raw or overflow */
     /* The rest is the codec's own. */
     enum zipccl_isa isa;
+    enum zipccl_effort effort;
     enum zipccl_dtype dtype;
     bool coded;              /* still to be coded */
     const uint8_t *elements; /* borrowed until the message is finished, */
@@ -200,13 +221,14 @@ void zipccl_early_region(enum zipccl_dtype dtype, size_t n, size_t *first, size_
 size_t zipccl_early_superblock(enum zipccl_dtype dtype);
 
 /*
- * Start to encode; arguments as for zipccl_encode().  src, dst and scratch are borrowed until
+ * Start to encode; arguments as for zipccl_encode_effort().  src, dst and scratch are borrowed until
  * zipccl_encode_finish(); between the calls the scratch may serve for other work.
  * ZIPCCL_ERR_ARG as zipccl_encode().
  */
 zipccl_status zipccl_encode_begin(struct zipccl_encoder *encoder, enum zipccl_isa isa,
-                                  enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
-                                  size_t capacity, void *scratch);
+                                  enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                  const void *src, size_t n, void *dst, size_t capacity,
+                                  void *scratch);
 
 /*
  * Code the next superblock, and move encoder->final_end on.  False, and nothing done, if none is

@@ -31,12 +31,12 @@ zipccl_status zipccl_pool_create(uint32_t nthreads, struct zipccl_pool **out);
 void zipccl_pool_destroy(struct zipccl_pool *pool);
 
 /*
- * As zipccl_encode().  Shares are coded where they lie; variable bytes, about a twentieth of a
+ * As zipccl_encode_effort().  Shares are coded where they lie; variable bytes, about a twentieth of a
  * message, go through the threads' memory, since their places depend on all before them.
  */
 zipccl_status zipccl_encode_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
-                               enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
-                               size_t capacity, size_t *nbytes);
+                               enum zipccl_effort effort, enum zipccl_dtype dtype, const void *src,
+                               size_t n, void *dst, size_t capacity, size_t *nbytes);
 
 /* As zipccl_decode(); each thread decodes superblocks whose places the directory tells. */
 zipccl_status zipccl_decode_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
@@ -45,8 +45,8 @@ zipccl_status zipccl_decode_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
 
 /* As zipccl_encode_many(); small slices are coded one a thread, large ones by all together. */
 zipccl_status zipccl_encode_many_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
-                                    enum zipccl_dtype dtype, struct zipccl_slice *slices,
-                                    size_t nslices);
+                                    enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                    struct zipccl_slice *slices, size_t nslices);
 
 /*
  * As zipccl_decode_sum(); each thread adds up a part of the elements.  ZIPCCL_ERR_NOMEM, before

@@ -100,9 +100,11 @@ static zipccl_status cpu_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
     zipccl_status status;
 
     if (cpu->pool != NULL && n >= POOL_LEAST_N)
-        return zipccl_encode_mt(cpu->pool, cpu->isa, dtype, src, n, dst, capacity, nbytes);
+        return zipccl_encode_mt(cpu->pool, cpu->isa, e->effort, dtype, src, n, dst, capacity,
+                                nbytes);
     i = take_scratch(cpu);
-    status = zipccl_encode(cpu->isa, dtype, src, n, dst, capacity, cpu->scratch[i], nbytes);
+    status = zipccl_encode_effort(cpu->isa, e->effort, dtype, src, n, dst, capacity,
+                                  cpu->scratch[i], nbytes);
 
     return_scratch(cpu, i);
     return status;
@@ -134,9 +136,9 @@ static zipccl_status cpu_encode_many(struct zipccl_exec *e, enum zipccl_dtype dt
     for (size_t k = 0; k < nslices; k++)
         n += slices[k].n;
     if (cpu->pool != NULL && n >= POOL_LEAST_N)
-        return zipccl_encode_many_mt(cpu->pool, cpu->isa, dtype, slices, nslices);
+        return zipccl_encode_many_mt(cpu->pool, cpu->isa, e->effort, dtype, slices, nslices);
     i = take_scratch(cpu);
-    status = zipccl_encode_many(cpu->isa, dtype, slices, nslices, cpu->scratch[i]);
+    status = zipccl_encode_many(cpu->isa, e->effort, dtype, slices, nslices, cpu->scratch[i]);
     return_scratch(cpu, i);
     return status;
 }

@@ -9,10 +9,12 @@
 
 #include <string.h>
 
-zipccl_status zipccl_slices_check(enum zipccl_isa isa, enum zipccl_dtype dtype,
-                                  const struct zipccl_slice *slices, size_t nslices)
+zipccl_status zipccl_slices_check(enum zipccl_isa isa, enum zipccl_effort effort,
+                                  enum zipccl_dtype dtype, const struct zipccl_slice *slices,
+                                  size_t nslices)
 {
-    if (!zipccl_row_of(isa) || zipccl_dtype_size(dtype) == 0)
+    if (!zipccl_row_of(isa) || (unsigned)effort >= ZIPCCL_NUM_EFFORTS ||
+        zipccl_dtype_size(dtype) == 0)
         return ZIPCCL_ERR_ARG;
     for (size_t i = 0; i < nslices; i++)
         if (zipccl_bound(dtype, slices[i].n) == 0 ||
@@ -32,14 +34,15 @@ zipccl_status zipccl_slices_flag(struct zipccl_slice *slices, size_t nslices)
     return noverflows > 0 ? ZIPCCL_ERR_OVERFLOW : ZIPCCL_OK;
 }
 
-zipccl_status zipccl_encode_many(enum zipccl_isa isa, enum zipccl_dtype dtype,
-                                 struct zipccl_slice *slices, size_t nslices, void *scratch)
+zipccl_status zipccl_encode_many(enum zipccl_isa isa, enum zipccl_effort effort,
+                                 enum zipccl_dtype dtype, struct zipccl_slice *slices,
+                                 size_t nslices, void *scratch)
 {
-    ZIPCCL_TRY(zipccl_slices_check(isa, dtype, slices, nslices));
+    ZIPCCL_TRY(zipccl_slices_check(isa, effort, dtype, slices, nslices));
     for (size_t i = 0; i < nslices; i++) {
         struct zipccl_slice *slice = &slices[i];
-        slice->status = zipccl_encode(isa, dtype, slice->src, slice->n, slice->dst, slice->capacity,
-                                      scratch, &slice->nbytes);
+        slice->status = zipccl_encode_effort(isa, effort, dtype, slice->src, slice->n, slice->dst,
+                                             slice->capacity, scratch, &slice->nbytes);
     }
     return zipccl_slices_flag(slices, nslices);
 }

@@ -128,7 +128,14 @@ struct zipccl_coder zipccl_coder_of(enum zipccl_isa isa, enum zipccl_dtype dtype
                                     void *scratch)
 {
     return (struct zipccl_coder){zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
-                                 streams(dtype, n)};
+                                 streams(dtype, n), false};
+}
+
+struct zipccl_coder zipccl_encoder_coder(const struct zipccl_encoder *e, void *scratch)
+{
+    struct zipccl_coder c = zipccl_coder_of(e->isa, e->dtype, e->n, scratch);
+    c.max_ratio = e->effort == ZIPCCL_EFFORT_RATIO;
+    return c;
 }
 
 void zipccl_encoder_superblock(const struct zipccl_encoder *e, const struct zipccl_coder *c,
@@ -214,7 +221,7 @@ size_t zipccl_early_superblock(enum zipccl_dtype dtype)
  */
 static void start_body(struct zipccl_encoder *e, const struct zipccl_source *source)
 {
-    struct zipccl_coder c = zipccl_coder_of(e->isa, e->dtype, e->n, e->scratch);
+    struct zipccl_coder c = zipccl_encoder_coder(e, e->scratch);
     struct zipccl_layout layout;
     if (!c.fields || e->n == 0 || !zipccl_layout_of(c.fields, e->n, &layout) ||
         layout.fixed > e->limit || is_hopeless(&c, source, e->n, layout.nsuperblocks))
@@ -228,13 +235,16 @@ static void start_body(struct zipccl_encoder *e, const struct zipccl_source *sou
 }
 
 zipccl_status zipccl_encoder_start(struct zipccl_encoder *e, enum zipccl_isa isa,
-                                   enum zipccl_dtype dtype, const struct zipccl_source *source,
-                                   size_t n, void *dst, size_t capacity, void *scratch)
+                                   enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                   const struct zipccl_source *source, size_t n, void *dst,
+                                   size_t capacity, void *scratch)
 {
     size_t bound = zipccl_bound(dtype, n);
-    if (!zipccl_row_of(isa) || bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
+    if (!zipccl_row_of(isa) || (unsigned)effort >= ZIPCCL_NUM_EFFORTS || bound == 0 ||
+        capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
         return ZIPCCL_ERR_ARG;
     *e = (struct zipccl_encoder){.isa = isa,
+                                 .effort = effort,
                                  .dtype = dtype,
                                  .elements = source->elements,
                                  .values = source->values,
@@ -249,18 +259,19 @@ zipccl_status zipccl_encoder_start(struct zipccl_encoder *e, enum zipccl_isa isa
 }
 
 zipccl_status zipccl_encode_begin(struct zipccl_encoder *encoder, enum zipccl_isa isa,
-                                  enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
-                                  size_t capacity, void *scratch)
+                                  enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                  const void *src, size_t n, void *dst, size_t capacity,
+                                  void *scratch)
 {
     struct zipccl_source source = {.elements = src};
-    return zipccl_encoder_start(encoder, isa, dtype, &source, n, dst, capacity, scratch);
+    return zipccl_encoder_start(encoder, isa, effort, dtype, &source, n, dst, capacity, scratch);
 }
 
 bool zipccl_encode_step(struct zipccl_encoder *e)
 {
     if (!e->coded || e->next == e->nsuperblocks)
         return false;
-    struct zipccl_coder c = zipccl_coder_of(e->isa, e->dtype, e->n, e->scratch);
+    struct zipccl_coder c = zipccl_encoder_coder(e, e->scratch);
     e->coded = encode_next(e, &c) || (make_room(e, &c) && encode_next(e, &c));
     if (!e->coded)
         return false;
@@ -306,31 +317,48 @@ zipccl_status zipccl_encode_finish(struct zipccl_encoder *e, size_t *nbytes)
     return ZIPCCL_OK;
 }
 
-static zipccl_status encode(enum zipccl_isa isa, enum zipccl_dtype dtype,
+static zipccl_status encode(enum zipccl_isa isa, enum zipccl_effort effort, enum zipccl_dtype dtype,
                             const struct zipccl_source *source, size_t n, void *dst,
                             size_t capacity, void *scratch, size_t *nbytes)
 {
     struct zipccl_encoder encoder;
-    ZIPCCL_TRY(zipccl_encoder_start(&encoder, isa, dtype, source, n, dst, capacity, scratch));
+    ZIPCCL_TRY(
+        zipccl_encoder_start(&encoder, isa, effort, dtype, source, n, dst, capacity, scratch));
     return zipccl_encode_finish(&encoder, nbytes);
 }
 
 zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *src, size_t n,
                             void *dst, size_t capacity, void *scratch, size_t *nbytes)
 {
+    return zipccl_encode_effort(isa, ZIPCCL_EFFORT_FAST, dtype, src, n, dst, capacity, scratch,
+                                nbytes);
+}
+
+zipccl_status zipccl_encode_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                   enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
+                                   size_t capacity, void *scratch, size_t *nbytes)
+{
     struct zipccl_source source = {.elements = src};
-    return encode(isa, dtype, &source, n, dst, capacity, scratch, nbytes);
+    return encode(isa, effort, dtype, &source, n, dst, capacity, scratch, nbytes);
 }
 
 zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, const float *src,
                                 size_t n, void *dst, size_t capacity, void *scratch, size_t *nbytes)
 {
+    return zipccl_encode_f32_effort(isa, ZIPCCL_EFFORT_FAST, dtype, src, n, dst, capacity, scratch,
+                                    nbytes);
+}
+
+zipccl_status zipccl_encode_f32_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                       enum zipccl_dtype dtype, const float *src, size_t n,
+                                       void *dst, size_t capacity, void *scratch, size_t *nbytes)
+{
     struct zipccl_source source = {.values = src};
     if (dtype == ZIPCCL_FLOAT32)
-        return zipccl_encode(isa, dtype, src, n, dst, capacity, scratch, nbytes);
+        return zipccl_encode_effort(isa, effort, dtype, src, n, dst, capacity, scratch, nbytes);
     if (dtype != ZIPCCL_BFLOAT16 && dtype != ZIPCCL_FLOAT16)
         return ZIPCCL_ERR_UNSUPPORTED;
-    return encode(isa, dtype, &source, n, dst, capacity, scratch, nbytes);
+    return encode(isa, effort, dtype, &source, n, dst, capacity, scratch, nbytes);
 }
 
 zipccl_status zipccl_message_read(const void *wire, size_t nbytes, struct zipccl_message *message)

@@ -30,8 +30,12 @@ struct zipccl_coder zipccl_coder_of(enum zipccl_isa isa, enum zipccl_dtype dtype
 
 /* As zipccl_encode_begin(), from any source. */
 zipccl_status zipccl_encoder_start(struct zipccl_encoder *encoder, enum zipccl_isa isa,
-                                   enum zipccl_dtype dtype, const struct zipccl_source *source,
-                                   size_t n, void *dst, size_t capacity, void *scratch);
+                                   enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                   const struct zipccl_source *source, size_t n, void *dst,
+                                   size_t capacity, void *scratch);
+
+/* The same of an encoder's message, to be coded with 'scratch'. */
+struct zipccl_coder zipccl_encoder_coder(const struct zipccl_encoder *encoder, void *scratch);
 
 /*
  * Encode superblock 's' of the encoder's elements and write its directory entry.  Rooms, sizes and
@@ -83,7 +87,8 @@ zipccl_status zipccl_sum_run(const struct zipccl_coder *c, struct zipccl_term *t
                              size_t n, size_t s, size_t end, uint32_t divisor, uint8_t *dst);
 
 /* Arguments of zipccl_encode_many() that can be. */
-zipccl_status zipccl_slices_check(enum zipccl_isa isa, enum zipccl_dtype dtype,
-                                  const struct zipccl_slice *slices, size_t nslices);
+zipccl_status zipccl_slices_check(enum zipccl_isa isa, enum zipccl_effort effort,
+                                  enum zipccl_dtype dtype, const struct zipccl_slice *slices,
+                                  size_t nslices);
 
 #endif

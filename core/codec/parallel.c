@@ -45,7 +45,7 @@ struct run {
 static void encode_run(const struct encoding *w, struct zipccl_worker *worker, struct run *run)
 {
     const struct zipccl_encoder *e = w->encoder;
-    struct zipccl_coder c = zipccl_coder_of(e->isa, e->dtype, e->n, worker->scratch);
+    struct zipccl_coder c = zipccl_encoder_coder(e, worker->scratch);
     size_t room = ZIPCCL_RUN_MOST * ZIPCCL_MAX_VARIABLE + ZIPCCL_SLACK;
     size_t share_end = run->end == e->nsuperblocks ? e->variable : e->first + run->end * w->full;
     run->share = e->first + run->first * w->full;
@@ -113,23 +113,24 @@ static void encode_together(struct zipccl_pool *pool, struct zipccl_encoder *e)
 }
 
 static zipccl_status encode_taken(struct zipccl_pool *pool, enum zipccl_isa isa,
-                                  enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
-                                  size_t capacity, size_t *nbytes)
+                                  enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                  const void *src, size_t n, void *dst, size_t capacity,
+                                  size_t *nbytes)
 {
     struct zipccl_encoder e;
-    ZIPCCL_TRY(
-        zipccl_encode_begin(&e, isa, dtype, src, n, dst, capacity, pool->workers[0].scratch));
+    ZIPCCL_TRY(zipccl_encode_begin(&e, isa, effort, dtype, src, n, dst, capacity,
+                                   pool->workers[0].scratch));
     if (e.coded && !is_small(pool, e.nsuperblocks) && e.variable <= e.limit)
         encode_together(pool, &e);
     return zipccl_encode_finish(&e, nbytes);
 }
 
 zipccl_status zipccl_encode_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
-                               enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
-                               size_t capacity, size_t *nbytes)
+                               enum zipccl_effort effort, enum zipccl_dtype dtype, const void *src,
+                               size_t n, void *dst, size_t capacity, size_t *nbytes)
 {
     zipccl_pool_take(pool);
-    zipccl_status status = encode_taken(pool, isa, dtype, src, n, dst, capacity, nbytes);
+    zipccl_status status = encode_taken(pool, isa, effort, dtype, src, n, dst, capacity, nbytes);
     zipccl_pool_give(pool);
     return status;
 }
@@ -195,6 +196,7 @@ zipccl_status zipccl_decode_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
 
 struct slicing {
     enum zipccl_isa isa;
+    enum zipccl_effort effort;
     enum zipccl_dtype dtype;
     struct zipccl_slice *slices;
     size_t nslices, large; /* slices of so many superblocks are coded by all threads together */
@@ -208,18 +210,20 @@ static void encode_small(struct zipccl_worker *worker, void *arg)
     while ((i = atomic_fetch_add(&w->taken, 1)) < w->nslices) {
         struct zipccl_slice *slice = &w->slices[i];
         if (zipccl_superblocks(slice->n) < w->large)
-            slice->status = zipccl_encode(w->isa, w->dtype, slice->src, slice->n, slice->dst,
-                                          slice->capacity, worker->scratch, &slice->nbytes);
+            slice->status =
+                zipccl_encode_effort(w->isa, w->effort, w->dtype, slice->src, slice->n, slice->dst,
+                                     slice->capacity, worker->scratch, &slice->nbytes);
     }
 }
 
 zipccl_status zipccl_encode_many_mt(struct zipccl_pool *pool, enum zipccl_isa isa,
-                                    enum zipccl_dtype dtype, struct zipccl_slice *slices,
-                                    size_t nslices)
+                                    enum zipccl_effort effort, enum zipccl_dtype dtype,
+                                    struct zipccl_slice *slices, size_t nslices)
 {
-    struct slicing w = {.isa = isa, .dtype = dtype, .slices = slices, .nslices = nslices};
+    struct slicing w = {
+        .isa = isa, .effort = effort, .dtype = dtype, .slices = slices, .nslices = nslices};
     size_t total = 0, nsmall = 0;
-    ZIPCCL_TRY(zipccl_slices_check(isa, dtype, slices, nslices));
+    ZIPCCL_TRY(zipccl_slices_check(isa, effort, dtype, slices, nslices));
     for (size_t i = 0; i < nslices; i++)
         total += zipccl_superblocks(slices[i].n);
     w.large = total / (2 * (size_t)pool->nthreads);
@@ -231,7 +235,7 @@ zipccl_status zipccl_encode_many_mt(struct zipccl_pool *pool, enum zipccl_isa is
         if (zipccl_superblocks(slice->n) < w.large)
             nsmall++;
         else
-            slice->status = encode_taken(pool, isa, dtype, slice->src, slice->n, slice->dst,
+            slice->status = encode_taken(pool, isa, effort, dtype, slice->src, slice->n, slice->dst,
                                          slice->capacity, &slice->nbytes);
     }
     if (nsmall > 1 && !is_small(pool, total))

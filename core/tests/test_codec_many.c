@@ -46,7 +46,8 @@ static void check_many(enum zipccl_isa isa, enum zipccl_dtype dtype, enum data_k
         slices[i] = (struct zipccl_slice){
             elements + size * first, slice_n[i], wire[i].bytes, capacity, 99, ZIPCCL_ERR_INTERNAL};
     }
-    zipccl_status status = zipccl_encode_many(isa, dtype, slices, NSLICES, scratch);
+    zipccl_status status =
+        zipccl_encode_many(isa, ZIPCCL_EFFORT_FAST, dtype, slices, NSLICES, scratch);
     for (size_t i = 0; i < NSLICES; i++)
         noverflows += slices[i].status == ZIPCCL_ERR_OVERFLOW;
     cr_assert_eq(status, noverflows ? ZIPCCL_ERR_OVERFLOW : ZIPCCL_OK);
@@ -95,7 +96,8 @@ Test(codec_many, one_overflow_is_told_in_all_other_messages)
     data_gauss(&random, elements[2], N, 1);
     for (size_t i = 0; i < 3; i++)
         slices[i] = (struct zipccl_slice){elements[i], N, wire[i], 2 * N - N / 4, 0, ZIPCCL_OK};
-    cr_assert_eq(zipccl_encode_many(zipccl_isa_best(), ZIPCCL_BFLOAT16, slices, 3, scratch),
+    cr_assert_eq(zipccl_encode_many(zipccl_isa_best(), ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, slices,
+                                    3, scratch),
                  ZIPCCL_ERR_OVERFLOW);
     for (size_t i = 0; i < 3; i++) {
         cr_assert_eq(zipccl_message_read(wire[i], slices[i].nbytes, &message), ZIPCCL_OK);
@@ -111,15 +113,20 @@ Test(codec_many, a_slice_that_cannot_be_is_refused_before_any_is_written)
     struct zipccl_slice slices[2] = {{x, 4, wire[0], 64, 5, ZIPCCL_OK},
                                      {x, 4, wire[1], 31, 5, ZIPCCL_OK}};
     enum zipccl_isa best = zipccl_isa_best();
-    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_BFLOAT16, slices, 2, NULL), ZIPCCL_ERR_ARG);
+    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, slices, 2, NULL),
+                 ZIPCCL_ERR_ARG);
     slices[1].capacity = 64;
     slices[1].n = SIZE_MAX;
-    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_BFLOAT16, slices, 2, NULL), ZIPCCL_ERR_ARG);
-    cr_assert_eq(zipccl_encode_many(ZIPCCL_NUM_ISAS, ZIPCCL_BFLOAT16, slices, 1, NULL),
+    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, slices, 2, NULL),
                  ZIPCCL_ERR_ARG);
-    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_NUM_DTYPES, slices, 1, NULL), ZIPCCL_ERR_ARG);
+    cr_assert_eq(
+        zipccl_encode_many(ZIPCCL_NUM_ISAS, ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, slices, 1, NULL),
+        ZIPCCL_ERR_ARG);
+    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_EFFORT_FAST, ZIPCCL_NUM_DTYPES, slices, 1, NULL),
+                 ZIPCCL_ERR_ARG);
     cr_assert(wire[0][0] == 0xaa && slices[0].nbytes == 5);
-    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_BFLOAT16, slices, 0, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_encode_many(best, ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, slices, 0, NULL),
+                 ZIPCCL_OK);
 }
 
 /* Rows in a buffer that ends with the last element; what lies between rows must stay. */

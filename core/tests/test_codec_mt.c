@@ -40,6 +40,7 @@ struct room {
     uint8_t *elements, *out, *one, *many;
     void *scratch;
     enum zipccl_isa isa;
+    enum zipccl_effort effort;
 };
 
 static struct room room_open(enum zipccl_isa isa)
@@ -50,7 +51,8 @@ static struct room room_open(enum zipccl_isa isa)
                          allocate(room),
                          allocate(room),
                          allocate(zipccl_codec_scratch_bytes()),
-                         isa};
+                         isa,
+                         ZIPCCL_EFFORT_FAST};
 }
 
 static void room_close(struct room *b)
@@ -91,10 +93,10 @@ static void check_message(struct zipccl_pool *pool, struct room *b, enum zipccl_
     size_t none = 0, nmany = 1;
     capacity = capacity < 32 ? 32 : capacity;
     memset(b->many + capacity, 0xc3, CANARY);
-    zipccl_status one =
-        zipccl_encode(b->isa, dtype, b->elements, n, b->one, capacity, b->scratch, &none);
+    zipccl_status one = zipccl_encode_effort(b->isa, b->effort, dtype, b->elements, n, b->one,
+                                             capacity, b->scratch, &none);
     zipccl_status many =
-        zipccl_encode_mt(pool, b->isa, dtype, b->elements, n, b->many, capacity, &nmany);
+        zipccl_encode_mt(pool, b->isa, b->effort, dtype, b->elements, n, b->many, capacity, &nmany);
     expect(one == many && none == nmany && memcmp(b->one, b->many, none) == 0, "encoded", dtype,
            kind, n);
     expect(is_canary(b->many + capacity), "beyond the capacity", dtype, kind, n);
@@ -144,8 +146,8 @@ static void check_patches(struct zipccl_pool *pool, struct room *b)
             size_t n = MOST - data_next(&random) % (MOST / 3), nbytes = 0;
             enum zipccl_dtype dtype = data_types[t];
             fill_patches(dtype, &random, b->elements, n);
-            zipccl_encode(b->isa, dtype, b->elements, n, b->one, zipccl_bound(dtype, n), b->scratch,
-                          &nbytes);
+            zipccl_encode_effort(b->isa, b->effort, dtype, b->elements, n, b->one,
+                                 zipccl_bound(dtype, n), b->scratch, &nbytes);
             check_message(pool, b, dtype, -1, n, nbytes);
             check_message(pool, b, dtype, -1, n, nbytes - 1);
             check_message(pool, b, dtype, -1, n, nbytes + nbytes / 20);
@@ -169,8 +171,8 @@ static void check_slices(struct zipccl_pool *pool, struct room *b, const size_t 
         first += ns[i];
         at += slice.capacity;
     }
-    bool right = zipccl_encode_many(b->isa, dtype, slices[0], NSLICES, b->scratch) ==
-                 zipccl_encode_many_mt(pool, b->isa, dtype, slices[1], NSLICES);
+    bool right = zipccl_encode_many(b->isa, b->effort, dtype, slices[0], NSLICES, b->scratch) ==
+                 zipccl_encode_many_mt(pool, b->isa, b->effort, dtype, slices[1], NSLICES);
     for (size_t i = 0; i < NSLICES; i++)
         right = right && slices[0][i].status == slices[1][i].status &&
                 slices[0][i].nbytes == slices[1][i].nbytes &&
@@ -239,12 +241,13 @@ static void *use(void *p)
     size_t n = MOST, nbytes = 0;
     user->right = true;
     for (int i = 0; i < 4; i++)
-        user->right = user->right &&
-                      zipccl_encode_mt(user->pool, b->isa, ZIPCCL_BFLOAT16, b->elements, n, b->one,
-                                       zipccl_bound(ZIPCCL_BFLOAT16, n), &nbytes) == ZIPCCL_OK &&
-                      zipccl_decode_mt(user->pool, b->isa, ZIPCCL_BFLOAT16, b->one, nbytes, b->out,
-                                       n) == ZIPCCL_OK &&
-                      memcmp(b->elements, b->out, 2 * n) == 0;
+        user->right =
+            user->right &&
+            zipccl_encode_mt(user->pool, b->isa, b->effort, ZIPCCL_BFLOAT16, b->elements, n, b->one,
+                             zipccl_bound(ZIPCCL_BFLOAT16, n), &nbytes) == ZIPCCL_OK &&
+            zipccl_decode_mt(user->pool, b->isa, ZIPCCL_BFLOAT16, b->one, nbytes, b->out, n) ==
+                ZIPCCL_OK &&
+            memcmp(b->elements, b->out, 2 * n) == 0;
     return NULL;
 }
 
@@ -278,12 +281,14 @@ static void check_arguments(struct zipccl_pool *pool)
         zipccl_pool_create(0, &none) == ZIPCCL_ERR_ARG &&
         zipccl_pool_create(ZIPCCL_MAX_THREADS + 1, &none) == ZIPCCL_ERR_ARG &&
         zipccl_pool_create(2, NULL) == ZIPCCL_ERR_ARG && none == NULL &&
-        zipccl_encode_mt(pool, best, ZIPCCL_INT8, "x", 1, wire, 31, &nbytes) == ZIPCCL_ERR_ARG &&
-        zipccl_encode_mt(pool, ZIPCCL_NUM_ISAS, ZIPCCL_INT8, "x", 1, wire, 64, &nbytes) ==
+        zipccl_encode_mt(pool, best, ZIPCCL_EFFORT_FAST, ZIPCCL_INT8, "x", 1, wire, 31, &nbytes) ==
             ZIPCCL_ERR_ARG &&
+        zipccl_encode_mt(pool, ZIPCCL_NUM_ISAS, ZIPCCL_EFFORT_FAST, ZIPCCL_INT8, "x", 1, wire, 64,
+                         &nbytes) == ZIPCCL_ERR_ARG &&
         zipccl_decode_mt(pool, best, ZIPCCL_NUM_DTYPES, wire, 64, wire, 1) == ZIPCCL_ERR_ARG &&
         zipccl_decode_mt(pool, ZIPCCL_NUM_ISAS, ZIPCCL_INT8, wire, 64, wire, 1) == ZIPCCL_ERR_ARG &&
-        zipccl_encode_many_mt(pool, best, ZIPCCL_INT8, &slice, 1) == ZIPCCL_ERR_ARG &&
+        zipccl_encode_many_mt(pool, best, ZIPCCL_EFFORT_FAST, ZIPCCL_INT8, &slice, 1) ==
+            ZIPCCL_ERR_ARG &&
         zipccl_decode_sum_mt(pool, best, ZIPCCL_INT8, &term, 1, 1, 1, wire) ==
             ZIPCCL_ERR_UNSUPPORTED &&
         zipccl_decode_sum_mt(pool, best, ZIPCCL_BFLOAT16, &term, 1, 1, 0, wire) == ZIPCCL_ERR_ARG &&
@@ -306,6 +311,9 @@ int main(void)
         check_arguments(pool);
         check_messages(pool, &b);
         check_patches(pool, &b);
+        b.effort = ZIPCCL_EFFORT_RATIO;
+        check_patches(pool, &b);
+        b.effort = ZIPCCL_EFFORT_FAST;
         check_fused(pool, &b);
         check_sharing(pool, isa);
         zipccl_pool_destroy(pool);

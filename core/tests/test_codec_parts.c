@@ -18,13 +18,14 @@ static const size_t sizes[] = {0, 1, 1000, 16384, 16385, 32769, MOST};
 struct room {
     uint8_t *elements, *whole, *received;
     void *scratch;
+    enum zipccl_effort effort;
 };
 
 static struct room room_open(void)
 {
     size_t capacity = zipccl_bound(ZIPCCL_FLOAT32, MOST);
     return (struct room){malloc(4 * MOST), malloc(capacity), malloc(capacity),
-                         aligned_alloc(64, zipccl_codec_scratch_bytes())};
+                         aligned_alloc(64, zipccl_codec_scratch_bytes()), ZIPCCL_EFFORT_FAST};
 }
 
 static void room_close(struct room *room)
@@ -54,14 +55,15 @@ static size_t check(struct room *room, enum zipccl_isa isa, enum zipccl_dtype dt
     struct data_guarded wire = data_guard(capacity);
     size_t nwhole = 0, nbytes = 0, moved = 0, first, end;
     size_t piece = zipccl_early_superblock(dtype);
-    zipccl_status right = zipccl_encode(ZIPCCL_ISA_SCALAR, dtype, room->elements, n, room->whole,
-                                        capacity, room->scratch, &nwhole);
+    zipccl_status right =
+        zipccl_encode_effort(ZIPCCL_ISA_SCALAR, room->effort, dtype, room->elements, n, room->whole,
+                             capacity, room->scratch, &nwhole);
     struct zipccl_encoder e;
     bool was_certain = false;
     zipccl_early_region(dtype, n, &first, &end);
-    cr_assert_eq(
-        zipccl_encode_begin(&e, isa, dtype, room->elements, n, wire.bytes, capacity, room->scratch),
-        ZIPCCL_OK);
+    cr_assert_eq(zipccl_encode_begin(&e, isa, room->effort, dtype, room->elements, n, wire.bytes,
+                                     capacity, room->scratch),
+                 ZIPCCL_OK);
     cr_assert(e.first == 0 || e.first == first);
     memset(room->received, 0xee, nwhole);
     for (;;) {
@@ -115,6 +117,21 @@ Test(codec_parts, are_the_whole_message)
     room_close(&room);
 }
 
+Test(codec_parts, are_the_whole_message_that_is_coded_for_ratio)
+{
+    struct room room = room_open();
+    struct data_random random = {85};
+    room.effort = ZIPCCL_EFFORT_RATIO;
+    for (size_t t = 0; t < DATA_NUM_TYPES; t++)
+        for (int kind = 0; kind < DATA_NUM_KINDS; kind++) {
+            size_t bound = zipccl_bound(data_types[t], MOST);
+            data_fill_type(data_types[t], (enum data_kind)kind, &random, 0.3, room.elements, MOST);
+            check(&room, zipccl_isa_best(), data_types[t], MOST, bound);
+            check(&room, zipccl_isa_best(), data_types[t], MOST, bound - bound / 4);
+        }
+    room_close(&room);
+}
+
 Test(codec_parts, leave_early_for_gaussians)
 {
     struct room room = room_open();
@@ -134,14 +151,14 @@ Test(codec_parts, are_certain_once_enough_is_saved)
     struct zipccl_encoder e;
     size_t bound = zipccl_bound(ZIPCCL_BFLOAT16, MOST);
     data_fill_type(ZIPCCL_BFLOAT16, DATA_GAUSS, &random, 0.5, room.elements, MOST);
-    zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_BFLOAT16, room.elements, MOST, room.whole,
-                        bound, room.scratch);
+    zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, room.elements,
+                        MOST, room.whole, bound, room.scratch);
     cr_assert_not(e.certain);
     cr_assert(zipccl_encode_step(&e));
     cr_assert(e.certain, "one superblock in three pays for all that may be raw");
     /* Three quarters of the room: what remains may not fit until the end is near. */
-    zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_BFLOAT16, room.elements, MOST, room.whole,
-                        bound - bound / 4, room.scratch);
+    zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, room.elements,
+                        MOST, room.whole, bound - bound / 4, room.scratch);
     cr_assert(zipccl_encode_step(&e));
     cr_assert_not(e.certain);
     while (zipccl_encode_step(&e))
@@ -161,14 +178,14 @@ Test(codec_parts, of_what_is_not_coded_are_none)
     zipccl_early_region(ZIPCCL_BFLOAT16, 0, &first, &end);
     cr_assert(first == 0 && end == 0);
     data_fill_type(ZIPCCL_BFLOAT16, DATA_BITS, &random, 0, room.elements, MOST);
-    zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_BFLOAT16, room.elements, MOST, room.whole,
-                        zipccl_bound(ZIPCCL_BFLOAT16, MOST), room.scratch);
+    zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16, room.elements,
+                        MOST, room.whole, zipccl_bound(ZIPCCL_BFLOAT16, MOST), room.scratch);
     cr_assert(e.first == 0 && !zipccl_encode_step(&e));
-    cr_assert_eq(zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_BFLOAT16, room.elements, 4,
-                                     room.whole, 31, room.scratch),
+    cr_assert_eq(zipccl_encode_begin(&e, zipccl_isa_best(), ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16,
+                                     room.elements, 4, room.whole, 31, room.scratch),
                  ZIPCCL_ERR_ARG);
-    cr_assert_eq(zipccl_encode_begin(&e, ZIPCCL_NUM_ISAS, ZIPCCL_BFLOAT16, room.elements, 4,
-                                     room.whole, 100, room.scratch),
+    cr_assert_eq(zipccl_encode_begin(&e, ZIPCCL_NUM_ISAS, ZIPCCL_EFFORT_FAST, ZIPCCL_BFLOAT16,
+                                     room.elements, 4, room.whole, 100, room.scratch),
                  ZIPCCL_ERR_ARG);
     room_close(&room);
 }
