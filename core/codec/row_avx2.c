@@ -398,6 +398,7 @@ static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
 }
 
 const struct zipccl_row zipccl_row_avx2 = {
+    .needs = ZIPCCL_BUILT_WITH,
     .sample = sample,
     .cost = cost,
     .split = split,
