@@ -78,7 +78,7 @@ static zipccl_status compute(struct rates *full, struct rates *last)
         struct zipccl_choices choices;
         struct zipccl_size_model model;
         ZIPCCL_TRY(zipccl_exponent_pmf(&gaussian, p));
-        ZIPCCL_TRY(zipccl_choices_expect(p, ZIPCCL_SUPERBLOCK, &choices));
+        ZIPCCL_TRY(zipccl_choices_expect(p, ZIPCCL_SUPERBLOCK, 4096, &choices));
         for (size_t i = 0; i < full->count; i++) {
             size_t n = (size_t)full->rate[i].at * ZIPCCL_SUPERBLOCK;
             n = n > ZIPCCL_MAX_CODED_N ? n - ZIPCCL_SUPERBLOCK : n;
