@@ -5,6 +5,7 @@ target_sources(zipccl_core PRIVATE
     codec/choose.c
     codec/superblock.c
     codec/message.c
+    codec/directory.c
     codec/isa.c
     codec/row_scalar.c
 )
