@@ -1,80 +1,66 @@
 /*
- * codec_command.c - zipccl codec stat
+ * codec_command.c - zipccl codec: finds the action, which has options of its own
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/codec_command.h"
 
-#include "experiments/codec_stat.h"
-#include "experiments/inspect.h"
+#include "experiments/bench_command.h"
 #include "experiments/program.h"
+#ifdef ZIPCCL_HAVE_CODEC_STAT
+#include "experiments/stat_command.h"
+#endif
 
-#include <errno.h>
-#include <gsl/gsl_errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char program[] = "zipccl";
 
-struct options {
-    const char *action, *path, *json;
+static const struct action {
+    const char *name, *arguments, *purpose;
+    int (*run)(int argc, char **argv); /* NULL: not in this build */
+} actions[] = {
+    {"bench", "[OPTION...]", "ratio and speed beside memcpy and other codecs",
+     zipccl_bench_command},
+#ifdef ZIPCCL_HAVE_CODEC_STAT
+    {"stat", "FILE.safetensors", "what the codec makes of a file's tensors, one by one",
+     zipccl_stat_command},
+#else
+    {"stat", "FILE.safetensors", "not in this build: install libgsl-dev and build again", NULL},
+#endif
 };
 
-static const struct argp_option option_table[] = {
-    {"json", 'J', "FILE", 0, "write the same as JSON; '-': to standard output, instead of the text",
-     0},
-    {0}};
+enum { NUM_ACTIONS = sizeof actions / sizeof actions[0] };
 
-static const char doc[] =
-    "Look at what the codec makes of tensors."
-    "\v  stat FILE.safetensors   per tensor: n, type, sigma, the law that fits, entropy of the "
-    "exponents, the bound 16/(8+H) of a coder of exponents, the ratio that the fitted law "
-    "predicts and the ratio measured; every tensor is decoded and compared bit for bit";
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static void print_help(void)
 {
-    struct options *options = state->input;
-
-    switch (key) {
-    case 'J':
-        if (options->json != NULL) {
-            zipccl_usage_error(program, "codec: -J is given twice");
-            return ECANCELED;
-        }
-        options->json = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (options->path != NULL) {
-            zipccl_usage_error(program, "codec: unexpected argument '%s'", arg);
-            return ECANCELED;
-        }
-        if (options->action == NULL)
-            options->action = arg;
-        else
-            options->path = arg;
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
+    puts("Usage: zipccl codec ACTION [OPTION...]\nLook at the codec: what it makes of tensors, and "
+         "how fast.\n");
+    for (int i = 0; i < NUM_ACTIONS; i++)
+        printf("  %-8s %-18s %s\n", actions[i].name, actions[i].arguments, actions[i].purpose);
+    puts("\n'zipccl codec ACTION --help' tells more.");
 }
 
 int zipccl_codec_command(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse_option, "stat FILE.safetensors", doc, NULL,
-                                     NULL,         NULL};
-    struct options options = {0};
-    struct zipccl_error error = {""};
-    bool helped;
-    int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl codec", &options, &helped);
+    const char *name = argc > 1 ? argv[1] : "nothing", *names[NUM_ACTIONS + 1] = {NULL};
 
-    if (code != ZIPCCL_EXIT_OK || helped)
-        return code;
-    if (options.action == NULL || strcmp(options.action, "stat") != 0)
-        return zipccl_usage_error(program, "codec: expected 'stat', found '%s'",
-                                  options.action != NULL ? options.action : "nothing");
-    if (options.path == NULL)
-        return zipccl_usage_error(program, "codec stat: name a .safetensors file");
-    /* GSL aborts the process at an error unless told to return it. */
-    gsl_set_error_handler_off();
-    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_output_spare,
-                                          zipccl_codec_stat_print, zipccl_codec_stat_json, &error);
-    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_help();
+        return ZIPCCL_EXIT_OK;
+    }
+    for (int i = 0; i < NUM_ACTIONS; i++) {
+        names[i] = actions[i].name;
+        if (strcmp(name, names[i]) != 0)
+            continue;
+        if (actions[i].run == NULL)
+            return zipccl_usage_error(program, "codec %s: %s", name, actions[i].purpose);
+        return actions[i].run(argc - 1, argv + 1);
+    }
+    const char *nearest = argc > 1 ? zipccl_nearest_name(name, names) : NULL;
+    return zipccl_usage_error(program,
+                              "codec: expected an action ('zipccl codec --help'), found "
+                              "'%s'%s%s%s",
+                              name, nearest != NULL ? "; did you mean '" : "",
+                              nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }

@@ -1,5 +1,5 @@
 /*
- * codec_command.h - zipccl codec stat
+ * codec_command.h - zipccl codec: what can be done with the codec alone
  *
  * SPDX-License-Identifier: Apache-2.0
  */

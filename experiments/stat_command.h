@@ -1,0 +1,12 @@
+/*
+ * stat_command.h - zipccl codec stat
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_EXPERIMENTS_STAT_COMMAND_H
+#define ZIPCCL_EXPERIMENTS_STAT_COMMAND_H
+
+/* Run with the command's own arguments, 'argv'[0] the command.  Returns the exit code. */
+int zipccl_stat_command(int argc, char **argv);
+
+#endif
