@@ -2,13 +2,13 @@
 # bench.cmake - `zipccl codec bench`; zstd and lz4 are measured beside the codec where they are found
 zipccl_library(zipccl_bench
     bench_codec.c
-    bench_command.c
     bench_input.c
     bench_options.c
     bench_peers.c
     bench_report.c
     bench_rows.c
     codec_bench.c
+    codec_bench_command.c
     machine.c
     plain_copy.c
 )

@@ -3,7 +3,7 @@
  *
  * One thread.  In every repeat each codec's encode and decode and a memcpy of the same elements
  * follow one another, so that what disturbs the machine disturbs all of them.  It prints nothing
- * and parses nothing: see bench_command.h and bench_report.h.
+ * and parses nothing: see bench_options.h and bench_report.h.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

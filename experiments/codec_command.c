@@ -1,66 +1,74 @@
 /*
- * codec_command.c - zipccl codec: finds the action, which has options of its own
+ * codec_command.c - zipccl codec: which command is meant
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/codec_command.h"
 
-#include "experiments/bench_command.h"
 #include "experiments/program.h"
-#ifdef ZIPCCL_HAVE_CODEC_STAT
-#include "experiments/stat_command.h"
-#endif
 
-#include <stdio.h>
 #include <string.h>
 
 static const char program[] = "zipccl";
 
-static const struct action {
+/* What works; argv[0] is the command's name. */
+static const struct command {
     const char *name, *arguments, *purpose;
-    int (*run)(int argc, char **argv); /* NULL: not in this build */
-} actions[] = {
-    {"bench", "[OPTION...]", "ratio and speed beside memcpy and other codecs",
-     zipccl_bench_command},
+    int (*run)(int argc, char **argv);
+} commands[] = {
 #ifdef ZIPCCL_HAVE_CODEC_STAT
-    {"stat", "FILE.safetensors", "what the codec makes of a file's tensors, one by one",
-     zipccl_stat_command},
-#else
-    {"stat", "FILE.safetensors", "not in this build: install libgsl-dev and build again", NULL},
+    {"stat", "FILE.safetensors", "per tensor: ratio, what others could reach, programs taken",
+     zipccl_codec_stat_command},
 #endif
+    {"bench", "[OPTION...]", "ratio and speed, beside memcpy and other codecs",
+     zipccl_codec_bench_command},
 };
 
-enum { NUM_ACTIONS = sizeof actions / sizeof actions[0] };
+enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 
-static void print_help(void)
+static int print_help(void)
 {
-    puts("Usage: zipccl codec ACTION [OPTION...]\nLook at the codec: what it makes of tensors, and "
-         "how fast.\n");
-    for (int i = 0; i < NUM_ACTIONS; i++)
-        printf("  %-8s %-18s %s\n", actions[i].name, actions[i].arguments, actions[i].purpose);
-    puts("\n'zipccl codec ACTION --help' tells more.");
+    puts("Usage: zipccl codec COMMAND [OPTION...]\n"
+         "The codec alone: what it makes of tensors, and how fast.\n");
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        printf("  %-8s%-18s%s\n", commands[i].name, commands[i].arguments, commands[i].purpose);
+    puts("\nExamples:\n"
+         "  zipccl codec stat model.safetensors\n"
+         "  zipccl codec bench\n"
+         "\n'zipccl codec COMMAND --help' tells more.");
+    return ZIPCCL_EXIT_OK;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[NUM_COMMANDS + 1] = {NULL};
+    char list[128] = "";
+
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        names[i] = commands[i].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'",
+                 i == 0                  ? ""
+                 : i + 1 == NUM_COMMANDS ? " or "
+                                         : ", ",
+                 commands[i].name);
+    }
+    const char *nearest = name != NULL ? zipccl_nearest_name(name, names) : NULL;
+    if (nearest != NULL)
+        return zipccl_usage_error(program, "codec: expected %s, found '%s'; did you mean '%s'?",
+                                  list, name, nearest);
+    return zipccl_usage_error(program, "codec: expected %s, found %s%s%s", list,
+                              name != NULL ? "'" : "", name != NULL ? name : "nothing",
+                              name != NULL ? "'" : "");
 }
 
 int zipccl_codec_command(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "nothing", *names[NUM_ACTIONS + 1] = {NULL};
+    const char *name = argc > 1 ? argv[1] : NULL;
 
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        print_help();
-        return ZIPCCL_EXIT_OK;
-    }
-    for (int i = 0; i < NUM_ACTIONS; i++) {
-        names[i] = actions[i].name;
-        if (strcmp(name, names[i]) != 0)
-            continue;
-        if (actions[i].run == NULL)
-            return zipccl_usage_error(program, "codec %s: %s", name, actions[i].purpose);
-        return actions[i].run(argc - 1, argv + 1);
-    }
-    const char *nearest = argc > 1 ? zipccl_nearest_name(name, names) : NULL;
-    return zipccl_usage_error(program,
-                              "codec: expected an action ('zipccl codec --help'), found "
-                              "'%s'%s%s%s",
-                              name, nearest != NULL ? "; did you mean '" : "",
-                              nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    if (name != NULL && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0))
+        return print_help();
+    for (int i = 0; name != NULL && i < NUM_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    return unknown_command(name);
 }

@@ -62,9 +62,9 @@ works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
 works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
 works "mini" "$zipccl" trace info mini.jsonl
 works "moe64" "$zipccl" trace info "$moe" -J info.json
-works "zipccl codec ACTION" "$zipccl" codec --help
+works "zipccl codec COMMAND" "$zipccl" codec --help
 refuses "did you mean 'bench'" "$zipccl" codec bnch
-refuses "found 'nothing'" "$zipccl" codec
+refuses "found nothing" "$zipccl" codec
 works "Examples:" "$zipccl" codec bench --help
 works "#wrong" "$zipccl" codec bench -b 1K -e 4K -f 2 -n 2 -w 0 -d all --input mixture -J bench.json --csv bench.csv
 grep -q '"memcpy_GBps"' bench.json || failed "no memcpy_GBps in the JSON of codec bench"
@@ -89,7 +89,7 @@ refuses "missing.safetensors" "$zipccl" codec bench --input missing.safetensors
 refuses "two outputs have the same path" "$zipccl" codec bench -J same --csv ./same
 cp "$tensors" own.safetensors
 refuses "must not overwrite an input" "$zipccl" codec bench --input own.safetensors -J own.safetensors
-if "$zipccl" codec --help | grep -q '^  stat .*one by one'; then
+if "$zipccl" codec --help | grep -q '^  stat '; then
     works "alltoall.dispatch.layer2.step299" "$zipccl" codec stat "$tensors" -J stat.json
     grep -q '"total"' stat.json || failed "no total in the JSON of codec stat"
     works "entropy" "$zipccl" codec stat --help

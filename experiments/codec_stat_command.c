@@ -1,10 +1,9 @@
 /*
- * stat_command.c - zipccl codec stat
+ * codec_stat_command.c - zipccl codec stat
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/stat_command.h"
-
+#include "experiments/codec_command.h"
 #include "experiments/codec_stat.h"
 #include "experiments/inspect.h"
 #include "experiments/program.h"
@@ -56,7 +55,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-int zipccl_stat_command(int argc, char **argv)
+int zipccl_codec_stat_command(int argc, char **argv)
 {
     static const struct argp argp = {option_table, parse_option, "FILE.safetensors", doc, NULL,
                                      NULL,         NULL};

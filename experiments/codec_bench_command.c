@@ -1,12 +1,11 @@
 /*
- * bench_command.c - zipccl codec bench: runs the bench, prints the table, writes the files
+ * codec_bench_command.c - zipccl codec bench: runs the bench, prints the table, writes the files
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/bench_command.h"
-
 #include "experiments/bench_options.h"
 #include "experiments/bench_report.h"
+#include "experiments/codec_command.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/progress.h"
@@ -111,7 +110,7 @@ static bool any_wrong(const struct zipccl_bench_run *run)
     return false;
 }
 
-int zipccl_bench_command(int argc, char **argv)
+int zipccl_codec_bench_command(int argc, char **argv)
 {
     struct zipccl_bench_command command;
     struct zipccl_output outputs[NUM_FILES] = {{.path = NULL}, {.path = NULL}};
