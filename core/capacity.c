@@ -17,8 +17,8 @@ struct rate {
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /*
- * x times the rate at x, in units of 1 / 'unit', rounded up.  Rates fall ever more slowly, so the
- * straight line between two entries lies above them.
+ * x times the rate at x, in units of 1 / 'unit', rounded up.  Between two entries of the table a
+ * straight line lies above the rates or close to them.
  */
 static uint64_t amount(const struct rate *table, size_t count, uint64_t x, uint64_t unit)
 {

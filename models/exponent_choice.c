@@ -64,7 +64,13 @@ static struct zipccl_choice *choice_of(struct zipccl_choices *out, enum zipccl_p
     return choice;
 }
 
-/* The base that most sub-blocks have. */
+/* Sub-blocks that are counted: a short one counts only where there is no other. */
+static size_t counted(size_t m)
+{
+    return m < ZIPCCL_SUBBLOCK ? 1 : m / ZIPCCL_SUBBLOCK;
+}
+
+/* The base that most of 'nsub' sub-blocks have. */
 static uint8_t common_base(const struct zipccl_entry *entry, size_t nsub)
 {
     uint8_t best = entry->base[0];
@@ -99,7 +105,7 @@ static void add_base(struct zipccl_choice *choice, uint8_t base)
 static void add(const struct drawing *d, const struct zipccl_entry *entry,
                 struct zipccl_choices *out)
 {
-    size_t nsub = (d->m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK;
+    size_t nsub = counted(d->m);
     struct zipccl_choice *choice =
         choice_of(out, (enum zipccl_program_id)entry->program, d->zeros, common_base(entry, nsub));
     if (!choice)
