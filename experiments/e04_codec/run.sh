@@ -16,9 +16,9 @@ die() {
 out=$1
 shift
 mkdir -p "$out"
-[ $# -gt 0 ] || set -- -b 64K -e 256M -f 2
+[ $# -gt 0 ] || set -- -b 64K -e 64M -f 2
 build/zipccl codec bench "$@" -J "$out/bench.json"
-for set in shared:../shared/data/tensors samples:traces/samples/tensors; do
+for set in captured:../shared/data/tensors samples:traces/samples/tensors; do
     for file in "${set#*:}"/*.safetensors; do
         [ -r "$file" ] || { echo "run.sh: no tensors in ${set#*:}: left out" >&2; continue; }
         name=stat-${set%%:*}-$(basename "$file" .safetensors)
