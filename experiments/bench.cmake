@@ -30,3 +30,8 @@ endforeach()
 
 zipccl_criterion_test(test_codec_bench SOURCES tests/test_codec_bench.c
     LIBS zipccl_bench zipccl_exponent_code zipccl_core zipccl::yajl)
+if(NOT ZIPCCL_SANITIZE)
+    add_test(NAME codec_plots COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/test_plots.sh
+        ${CMAKE_BINARY_DIR})
+    set_tests_properties(codec_plots PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()

@@ -49,7 +49,7 @@ void zipccl_bench_print_head(const struct zipccl_bench_run *run)
             run->options->repeats);
     print_codecs(run);
     fprintf(run->table,
-            "#\n# %10s %10s %-5s %-4s %-12s %-7s %9s %7s  %-19s %6s  %-19s %6s %7s %6s\n",
+            "#\n# %10s %10s %-8s %-4s %-12s %-7s %9s %7s  %-19s %6s  %-19s %6s %7s %6s\n",
             "size(B)", "count", "type", "from", "codec", "isa", "ratio", "%bound", "encode GB/s",
             "x", "decode GB/s", "x", "memcpy", "#wrong");
     fflush(run->table);
@@ -68,7 +68,7 @@ static void print_row(const struct zipccl_bench_row *row, FILE *out)
     spread_text(&row->encode_GBps, encode);
     spread_text(&row->decode_GBps, decode);
     fprintf(out,
-            "  %10" PRIu64 " %10" PRIu64 " %-5s %-4s %-12s %-7s %9.4f %7.1f  %-19s %6.3f  %-19s "
+            "  %10" PRIu64 " %10" PRIu64 " %-8s %-4s %-12s %-7s %9.4f %7.1f  %-19s %6.3f  %-19s "
             "%6.3f %7.1f %6" PRIu64 "\n",
             row->raw_bytes, row->n, zipccl_dtype_name(row->dtype), row->cold ? "cold" : "hot",
             row->codec.name, row->codec.isa, ratio_of(row), percent_of_bound(row), encode,

@@ -4,13 +4,14 @@
 set terminal pngcairo size 1000, 560 font "sans,11" background "white"
 set output output
 set datafile separator "\t"
+stats data using 1 nooutput
 set multiplot layout 1, 2 title title font ",14" margins 0.07, 0.98, 0.25, 0.88 spacing 0.07
 set logscale xy
-set xtics ("64K" 65536, "256K" 262144, "1M" 1048576, "4M" 4194304, "16M" 16777216, "64M" 67108864, "256M" 268435456)
+set xtics ("1K" 1024, "4K" 4096, "16K" 16384, "64K" 65536, "256K" 262144, "1M" 1048576, "4M" 4194304, "16M" 16777216, "64M" 67108864, "256M" 268435456)
 set ytics (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 set yrange [0.15:80]
 set grid xtics ytics lt 1 lc rgb "#dddddd"
-set xrange [48000:*]
+set xrange [0.75 * STATS_min:1.33 * STATS_max]
 set border 3
 set tics nomirror
 set xlabel "raw bytes of a message"
