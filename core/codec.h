@@ -131,4 +131,144 @@ zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, co
 zipccl_status zipccl_decode_add(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
                                 size_t nbytes, float *acc, size_t n, void *scratch);
 
+/* One of several messages of a sender; see zipccl_encode_many(). */
+struct zipccl_slice {
+    const void *src; /* [n] elements, any alignment; not modified */
+    size_t n;
+    void *dst; /* [capacity] bytes, as for zipccl_encode() */
+    size_t capacity;
+    size_t nbytes;        /* filled: bytes of the message */
+    zipccl_status status; /* filled: ZIPCCL_OK or ZIPCCL_ERR_OVERFLOW */
+};
+
+/*
+ * Encode slices of one buffer, or of several, into a message each: what an all-to-all sends.
+ *
+ * slices   [nslices] of any sizes, 0 among them; the message buffers do not overlap
+ *
+ * Each message has the bytes that zipccl_encode() writes, but for one flag: if messages overflow,
+ * every message but one that overflowed alone gets ZIPCCL_MESSAGE_ANY_OVERFLOW, so that whoever
+ * sees one header knows of all.
+ * ZIPCCL_ERR_OVERFLOW if some did not fit; all are written.  ZIPCCL_ERR_ARG, before anything is
+ * written, if zipccl_encode() would return it for one of them.
+ *
+ * Cost: one pass over the elements, one scratch for all.
+ */
+zipccl_status zipccl_encode_many(enum zipccl_isa isa, enum zipccl_dtype dtype,
+                                 struct zipccl_slice *slices, size_t nslices, void *scratch);
+
+/*
+ * Set ZIPCCL_MESSAGE_ANY_OVERFLOW as zipccl_encode_many() does, for messages encoded one by one.
+ * Returns ZIPCCL_ERR_OVERFLOW if one overflowed.
+ */
+zipccl_status zipccl_slices_flag(struct zipccl_slice *slices, size_t nslices);
+
+/*
+ * A message on its way, for a sender that does not wait for its end.  Its fixed region (low bytes,
+ * planes, tier 1; see core/FORMAT.md) is written front to back, superblock by superblock, to where
+ * it stays; header, directory and variable bytes are known only at the end.
+ *
+ * 'first' and the end of the region at most follow from type and n: zipccl_early_region().  A sender
+ * and a receiver that agree on a cut of it into pieces can move each piece as soon as it is final,
+ * and the ones that never were (shares of constants, bitmaps and the like are shorter), with all
+ * around the region, after zipccl_encode_finish().  Pieces put together are the message.
+ */
+struct zipccl_encoder {
+    size_t first;     /* where the fixed region starts in dst; 0 if nothing is final early */
+    size_t final_end; /* bytes [first, final_end) of dst stay as they are if the message is coded */
+    bool certain;     /* it will be: the message can no longer become raw or overflow */
+    /* The rest is the codec's own. */
+    enum zipccl_isa isa;
+    enum zipccl_dtype dtype;
+    bool coded;              /* still to be coded */
+    const uint8_t *elements; /* borrowed until the message is finished, */
+    const float *values;     /* the one that is not NULL */
+    size_t n, nsuperblocks, next;
+    void *scratch;
+    uint8_t *dst;
+    size_t capacity, limit;
+    size_t variable, end; /* the variable bytes so far */
+};
+
+/*
+ * Where bytes of a message of 'n' elements may be final before its end: from '*first' to at most
+ * '*end', and not beyond the message.  Both 0 if the type is not coded or n is 0.  A superblock
+ * adds at most zipccl_early_superblock() bytes of these, and just as many if it is coded by a first
+ * tier of two bits or more and leaves no plane out, as nearly all of bf16 are.
+ */
+void zipccl_early_region(enum zipccl_dtype dtype, size_t n, size_t *first, size_t *end);
+size_t zipccl_early_superblock(enum zipccl_dtype dtype);
+
+/*
+ * Start to encode; arguments as for zipccl_encode().  src, dst and scratch are borrowed until
+ * zipccl_encode_finish(); between the calls the scratch may serve for other work.
+ * ZIPCCL_ERR_ARG as zipccl_encode().
+ */
+zipccl_status zipccl_encode_begin(struct zipccl_encoder *encoder, enum zipccl_isa isa,
+                                  enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
+                                  size_t capacity, void *scratch);
+
+/*
+ * Code the next superblock, and move encoder->final_end on.  False, and nothing done, if none is
+ * left to code, which may be long before the last one if the message becomes raw or overflows: then
+ * what was final is not part of it and zipccl_encode_finish() writes another body.
+ */
+bool zipccl_encode_step(struct zipccl_encoder *encoder);
+
+/*
+ * Code what is left and write the rest of the message, the header last.  Status and '*nbytes' as
+ * zipccl_encode(), and so are the bytes.
+ */
+zipccl_status zipccl_encode_finish(struct zipccl_encoder *encoder, size_t *nbytes);
+
+/*
+ * Decode a message of exactly 'n' elements of 'dtype' into rows: element i goes to
+ * dst[i / row * stride + i % row].
+ *
+ * dst          any alignment; what lies between rows is neither read nor written
+ * row, stride  in elements, 1 <= row <= stride; the last row may be short
+ *
+ * All else as zipccl_decode().  ZIPCCL_ERR_ARG also for other rows, or if they do not fit size_t.
+ * Cost: no pass over memory of its own; a superblock that does not lie in one row goes through the
+ * scratch.
+ */
+zipccl_status zipccl_decode_strided(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
+                                    size_t nbytes, void *dst, size_t n, size_t row, size_t stride,
+                                    void *scratch);
+
+/* A message being read; the codec's own. */
+struct zipccl_reader {
+    const uint8_t *wire;
+    const uint8_t *elements; /* not NULL: the elements as they are */
+    size_t n, next;          /* elements in all, next superblock */
+    size_t fixed, variable;  /* offsets of that superblock's bytes */
+};
+
+/* One contribution to a sum; see zipccl_decode_sum(). */
+struct zipccl_term {
+    const void *bytes;           /* a message [nbytes], or elements [n]; any alignment */
+    size_t nbytes;               /* of a message */
+    bool is_message;             /* false: elements */
+    struct zipccl_reader reader; /* the codec's own */
+};
+
+/*
+ * Add up contributions, decoding those that are messages, and round the sums: one step of a
+ * reduction.
+ *
+ * terms    [nterms], 1 or more, each of exactly 'n' elements; added in this order
+ * divisor  the sum is divided by it before it is rounded, if it is not 1; not 0
+ * dst      [n] elements, any alignment; may be a term's elements, not overlap them in another way
+ *
+ * Bits as those of zipccl_accumulate() and zipccl_round_sums(): fp32 sums that start as the first
+ * term, one rounding, a NaN becomes the canonical one.
+ * Cost: a superblock of all terms at a time, so that neither sums nor decoded elements leave the
+ * cache: each message is read once, each result written once.
+ * Errors as zipccl_decode() for any term; then dst has some of the results.  ZIPCCL_ERR_UNSUPPORTED
+ * for types other than bf16, fp16 and fp32, ZIPCCL_ERR_ARG without a term or for a divisor of 0.
+ */
+zipccl_status zipccl_decode_sum(enum zipccl_isa isa, enum zipccl_dtype dtype,
+                                struct zipccl_term *terms, size_t nterms, size_t n,
+                                uint32_t divisor, void *dst, void *scratch);
+
 #endif

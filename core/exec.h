@@ -50,6 +50,13 @@ struct zipccl_exec_ops {
                        size_t n, bool first);
     void (*reduce_round)(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc, size_t n,
                          uint32_t divisor, void *dst);
+    /* As zipccl_encode_many(): what one step sends; NULL: messages are encoded one by one. */
+    zipccl_status (*encode_many)(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                 struct zipccl_slice *slices, size_t nslices);
+    /* As zipccl_decode_sum(); NULL: decode, reduce_add and reduce_round do a REDUCE. */
+    zipccl_status (*decode_sum)(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                struct zipccl_term *terms, size_t nterms, size_t n,
+                                uint32_t divisor, void *dst);
 };
 
 struct zipccl_exec {
@@ -61,5 +68,14 @@ struct zipccl_exec {
  * ZIPCCL_ERR_ARG if 'isa' is no row that this machine can run.
  */
 zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out);
+
+/*
+ * The same with 'nthreads' threads for encode, decode and sums, the lane that calls among them: for
+ * ranks that have several cores each.  Bytes and results do not depend on it, so ranks may differ.
+ *
+ * nthreads  1 (as above) to ZIPCCL_MAX_THREADS of core/codec_mt.h, else ZIPCCL_ERR_ARG
+ */
+zipccl_status zipccl_exec_cpu_create_mt(enum zipccl_isa isa, uint32_t nthreads,
+                                        struct zipccl_exec **out);
 
 #endif

@@ -2,9 +2,11 @@
  * exec_cpu.c - computes with the CPU kernels; lanes are threads
  *
  * A lane's thread is kept for the next run: starting one costs more than a small collective.
+ * With several threads the codec's calls go to a pool of its own.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/codec_mt.h"
 #include "core/exec.h"
 #include "core/reduce.h"
 
@@ -20,6 +22,9 @@
 /* One scratch per lane, so that both may run the codec at once. */
 #define NUM_SCRATCH 2
 
+/* Fewer elements are coded before the pool's threads are awake. */
+#define POOL_LEAST_N 131072u
+
 struct exec_cpu {
     struct zipccl_exec base;
     enum zipccl_isa isa;
@@ -28,6 +33,7 @@ struct exec_cpu {
     void *scratch[NUM_SCRATCH];
     bool taken[NUM_SCRATCH];
     struct zipccl_lane_task *idle; /* lanes that have been joined, their threads parked */
+    struct zipccl_pool *pool;      /* NULL: one thread */
 };
 
 /* A lane: a thread that runs one task after another and is parked in between. */
@@ -90,9 +96,13 @@ static zipccl_status cpu_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
                                 size_t n, void *dst, size_t capacity, size_t *nbytes)
 {
     struct exec_cpu *cpu = (struct exec_cpu *)e;
-    unsigned i = take_scratch(cpu);
-    zipccl_status status =
-        zipccl_encode(cpu->isa, dtype, src, n, dst, capacity, cpu->scratch[i], nbytes);
+    unsigned i;
+    zipccl_status status;
+
+    if (cpu->pool != NULL && n >= POOL_LEAST_N)
+        return zipccl_encode_mt(cpu->pool, cpu->isa, dtype, src, n, dst, capacity, nbytes);
+    i = take_scratch(cpu);
+    status = zipccl_encode(cpu->isa, dtype, src, n, dst, capacity, cpu->scratch[i], nbytes);
 
     return_scratch(cpu, i);
     return status;
@@ -102,9 +112,47 @@ static zipccl_status cpu_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
                                 size_t nbytes, void *dst, size_t n)
 {
     struct exec_cpu *cpu = (struct exec_cpu *)e;
-    unsigned i = take_scratch(cpu);
-    zipccl_status status = zipccl_decode(cpu->isa, dtype, wire, nbytes, dst, n, cpu->scratch[i]);
+    unsigned i;
+    zipccl_status status;
 
+    if (cpu->pool != NULL && n >= POOL_LEAST_N)
+        return zipccl_decode_mt(cpu->pool, cpu->isa, dtype, wire, nbytes, dst, n);
+    i = take_scratch(cpu);
+    status = zipccl_decode(cpu->isa, dtype, wire, nbytes, dst, n, cpu->scratch[i]);
+    return_scratch(cpu, i);
+    return status;
+}
+
+static zipccl_status cpu_encode_many(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                     struct zipccl_slice *slices, size_t nslices)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    unsigned i;
+    size_t n = 0;
+    zipccl_status status;
+
+    for (size_t k = 0; k < nslices; k++)
+        n += slices[k].n;
+    if (cpu->pool != NULL && n >= POOL_LEAST_N)
+        return zipccl_encode_many_mt(cpu->pool, cpu->isa, dtype, slices, nslices);
+    i = take_scratch(cpu);
+    status = zipccl_encode_many(cpu->isa, dtype, slices, nslices, cpu->scratch[i]);
+    return_scratch(cpu, i);
+    return status;
+}
+
+static zipccl_status cpu_decode_sum(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                    struct zipccl_term *terms, size_t nterms, size_t n,
+                                    uint32_t divisor, void *dst)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    unsigned i;
+    zipccl_status status;
+
+    if (cpu->pool != NULL && n >= POOL_LEAST_N)
+        return zipccl_decode_sum_mt(cpu->pool, cpu->isa, dtype, terms, nterms, n, divisor, dst);
+    i = take_scratch(cpu);
+    status = zipccl_decode_sum(cpu->isa, dtype, terms, nterms, n, divisor, dst, cpu->scratch[i]);
     return_scratch(cpu, i);
     return status;
 }
@@ -290,6 +338,7 @@ static void cpu_destroy(struct zipccl_exec *e)
     }
     for (unsigned i = 0; i < NUM_SCRATCH; i++)
         free(cpu->scratch[i]);
+    zipccl_pool_destroy(cpu->pool);
     pthread_cond_destroy(&cpu->returned);
     pthread_mutex_destroy(&cpu->lock);
     free(cpu);
@@ -312,13 +361,28 @@ static const struct zipccl_exec_ops cpu_ops = {
     .zero = cpu_zero,
     .reduce_add = cpu_reduce_add,
     .reduce_round = cpu_reduce_round,
+    .encode_many = cpu_encode_many,
+    .decode_sum = cpu_decode_sum,
 };
 
-zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out)
+/* Memory and threads of an exec that is otherwise ready. */
+static zipccl_status prepare(struct exec_cpu *cpu, uint32_t nthreads)
+{
+    for (unsigned i = 0; i < NUM_SCRATCH; i++) {
+        cpu->scratch[i] = cpu_alloc(&cpu->base, zipccl_codec_scratch_bytes());
+        if (cpu->scratch[i] == NULL)
+            return ZIPCCL_ERR_NOMEM;
+    }
+    return nthreads > 1 ? zipccl_pool_create(nthreads, &cpu->pool) : ZIPCCL_OK;
+}
+
+zipccl_status zipccl_exec_cpu_create_mt(enum zipccl_isa isa, uint32_t nthreads,
+                                        struct zipccl_exec **out)
 {
     struct exec_cpu *cpu;
+    zipccl_status status;
 
-    if (out == NULL || !zipccl_isa_usable(isa))
+    if (out == NULL || !zipccl_isa_usable(isa) || nthreads == 0 || nthreads > ZIPCCL_MAX_THREADS)
         return ZIPCCL_ERR_ARG;
     cpu = calloc(1, sizeof *cpu);
     if (cpu == NULL)
@@ -327,13 +391,16 @@ zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **o
     cpu->isa = isa;
     pthread_mutex_init(&cpu->lock, NULL);
     pthread_cond_init(&cpu->returned, NULL);
-    for (unsigned i = 0; i < NUM_SCRATCH; i++) {
-        cpu->scratch[i] = cpu_alloc(&cpu->base, zipccl_codec_scratch_bytes());
-        if (cpu->scratch[i] == NULL) {
-            cpu_destroy(&cpu->base);
-            return ZIPCCL_ERR_NOMEM;
-        }
+    status = prepare(cpu, nthreads);
+    if (status != ZIPCCL_OK) {
+        cpu_destroy(&cpu->base);
+        return status;
     }
     *out = &cpu->base;
     return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out)
+{
+    return zipccl_exec_cpu_create_mt(isa, 1, out);
 }

@@ -136,12 +136,13 @@ static zipccl_status run_lanes(struct lanes *lanes)
 static bool can_run(const struct zipccl_run_state *s, const struct zipccl_step *step)
 {
     const struct zipccl_exec_ops *ops = s->exec->ops;
+    bool reduces =
+        ops->decode_sum != NULL || (ops->reduce_add != NULL && ops->reduce_round != NULL);
 
     if (!zipccl_step_fits(step, s->transport->topology) ||
         (step->group != ZIPCCL_GROUP_WORLD && step->lowering == ZIPCCL_LOWER_RING))
         return false;
-    return step->kind != ZIPCCL_STEP_REDUCE ||
-           (ops->reduce_add != NULL && ops->reduce_round != NULL && step->first && step->round);
+    return step->kind != ZIPCCL_STEP_REDUCE || (reduces && step->first && step->round);
 }
 
 /* Refuse what this executor does not run, before any byte moves. */
@@ -178,7 +179,11 @@ static zipccl_status state_init(struct zipccl_run_state *s)
     s->armed = calloc(nsteps + 1, sizeof *s->armed);
     s->raw_exchange = malloc((nsteps + 1) * sizeof *s->raw_exchange);
     s->words = calloc(2 * n, 4);
-    if (s->armed == NULL || s->raw_exchange == NULL || s->words == NULL)
+    s->slices = calloc(n, sizeof *s->slices);
+    s->encoded = calloc(n, sizeof *s->encoded);
+    s->terms = calloc(n, sizeof *s->terms);
+    if (s->armed == NULL || s->raw_exchange == NULL || s->words == NULL || s->slices == NULL ||
+        s->encoded == NULL || s->terms == NULL)
         return ZIPCCL_ERR_NOMEM;
     for (size_t i = 0; i < nslots; i++) {
         struct zipccl_slot_state *slot = &s->slots[i];
@@ -210,6 +215,9 @@ static void state_free(struct zipccl_run_state *s)
     free(s->armed);
     free(s->raw_exchange);
     free(s->words);
+    free(s->slices);
+    free(s->encoded);
+    free(s->terms);
 }
 
 static zipccl_status prepare_and_run(struct lanes *lanes)

@@ -5,35 +5,60 @@
  */
 #include "core/executor_state.h"
 
-/* Encode a block for member 'p' into its message, or copy it if it is too short to be coded. */
-static zipccl_status encode_one(struct zipccl_run_state *s, const struct zipccl_step *step,
-                                const struct zipccl_group *g, uint32_t p, uint32_t b)
+/* Add the block for member 'p' to the messages to be encoded, or copy it if it is too short. */
+static void add_one(struct zipccl_run_state *s, const struct zipccl_step *step,
+                    const struct zipccl_group *g, uint32_t p, uint32_t b, size_t *nslices)
 {
-    struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
     const char *src = zipccl_place_from(s, &step->src, g, p, b);
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
-    size_t n = zipccl_step_n_out(s, step, g, p, b), nbytes = 0, capacity;
+    size_t n = zipccl_step_n_out(s, step, g, p, b);
     uint32_t index = zipccl_index_out(step, g, p, b);
-    zipccl_status status;
 
-    slot->over_out[index] = false;
+    s->slots[step->dst.slot].over_out[index] = false;
     if (!zipccl_step_codes(s, step, n)) {
         s->exec->ops->copy(s->exec, dst, src, n * s->element);
-        return ZIPCCL_OK;
+        return;
     }
-    capacity = zipccl_step_capacity(s, step, n);
-    status = s->exec->ops->encode(s->exec, (enum zipccl_dtype)s->plan->dtype, src, n, dst, capacity,
-                                  &nbytes);
-    if (status == ZIPCCL_ERR_OVERFLOW && step->form == ZIPCCL_FORM_FIXED) {
+    s->encoded[*nslices] = index;
+    s->slices[(*nslices)++] = (struct zipccl_slice){
+        .src = src, .n = n, .dst = dst, .capacity = zipccl_step_capacity(s, step, n)};
+}
+
+static zipccl_status encode_slices(struct zipccl_run_state *s, size_t nslices)
+{
+    const struct zipccl_exec_ops *ops = s->exec->ops;
+    enum zipccl_dtype dtype = (enum zipccl_dtype)s->plan->dtype;
+
+    if (ops->encode_many != NULL)
+        return ops->encode_many(s->exec, dtype, s->slices, nslices);
+    for (size_t i = 0; i < nslices; i++) {
+        struct zipccl_slice *slice = &s->slices[i];
+
+        slice->status = ops->encode(s->exec, dtype, slice->src, slice->n, slice->dst,
+                                    slice->capacity, &slice->nbytes);
+        if (slice->status != ZIPCCL_OK && slice->status != ZIPCCL_ERR_OVERFLOW)
+            return slice->status;
+    }
+    return ZIPCCL_OK;
+}
+
+/* Keep what became of a message. */
+static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *step,
+                          const struct zipccl_slice *slice, uint32_t index)
+{
+    struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
+
+    if (slice->status == ZIPCCL_ERR_OVERFLOW) {
+        if (step->form != ZIPCCL_FORM_FIXED)
+            return ZIPCCL_ERR_INTERNAL;
         slot->over_out[index] = true;
         s->codec.overflows++;
-    } else if (status != ZIPCCL_OK) {
-        return status == ZIPCCL_ERR_OVERFLOW ? ZIPCCL_ERR_INTERNAL : status;
     }
-    slot->size_out[index] = nbytes;
+    slot->size_out[index] = slice->nbytes;
     /* What a fixed message does not fill is sent as well: zeros, never stale memory. */
     if (step->form == ZIPCCL_FORM_FIXED)
-        s->exec->ops->zero(s->exec, dst + nbytes, capacity - nbytes);
+        s->exec->ops->zero(s->exec, (char *)slice->dst + slice->nbytes,
+                           slice->capacity - slice->nbytes);
     return ZIPCCL_OK;
 }
 
@@ -42,12 +67,19 @@ static zipccl_status encode(struct zipccl_run_state *s, const struct zipccl_step
     struct zipccl_group g = zipccl_step_group(s, step);
     bool shared = zipccl_step_shares_message(step);
     bool sends = step->pattern != ZIPCCL_PATTERN_BROADCAST || g.self == g.root;
+    size_t nslices = 0;
+    zipccl_status status;
 
     for (uint32_t p = 0; p < g.size; p++)
         for (uint32_t b = 0; b < g.nblocks; b++)
             if (shared ? p == g.self && sends && zipccl_step_n_out(s, step, &g, p, b) > 0
                        : zipccl_step_sends(s, step, &g, p, b))
-                ZIPCCL_TRY(encode_one(s, step, &g, p, b));
+                add_one(s, step, &g, p, b, &nslices);
+    status = encode_slices(s, nslices);
+    if (status != ZIPCCL_OK && status != ZIPCCL_ERR_OVERFLOW)
+        return status;
+    for (size_t i = 0; i < nslices; i++)
+        ZIPCCL_TRY(keep(s, step, &s->slices[i], s->encoded[i]));
     return ZIPCCL_OK;
 }
 
@@ -65,17 +97,26 @@ const char *zipccl_step_resent(const struct zipccl_run_state *s, const struct zi
     return zipccl_place_from(s, &s->plan->steps[raw].dst, g, p, b);
 }
 
+const char *zipccl_step_message(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                                const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
+                                size_t *nbytes)
+{
+    struct zipccl_place src = zipccl_place_arrived(s, step->src);
+
+    *nbytes = step->form == ZIPCCL_FORM_EXACT
+                  ? s->slots[step->src.slot].size_in[zipccl_index_in(g, p, b)]
+                  : zipccl_step_capacity(s, step, n);
+    return zipccl_place_from(s, &src, g, p, b);
+}
+
 zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl_step *step,
                                  const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
                                  void *dst)
 {
-    const struct zipccl_slot_state *slot = &s->slots[step->src.slot];
-    struct zipccl_place src = zipccl_place_arrived(s, step->src);
-    size_t nbytes = step->form == ZIPCCL_FORM_EXACT ? slot->size_in[zipccl_index_in(g, p, b)]
-                                                    : zipccl_step_capacity(s, step, n);
+    size_t nbytes;
+    const char *message = zipccl_step_message(s, step, g, p, b, n, &nbytes);
     zipccl_status status =
-        s->exec->ops->decode(s->exec, (enum zipccl_dtype)s->plan->dtype,
-                             zipccl_place_from(s, &src, g, p, b), nbytes, dst, n);
+        s->exec->ops->decode(s->exec, (enum zipccl_dtype)s->plan->dtype, message, nbytes, dst, n);
 
     /* A header that overflowed was resolved; one that turns up here was not sent so. */
     return status == ZIPCCL_ERR_OVERFLOW ? ZIPCCL_ERR_CORRUPT : status;

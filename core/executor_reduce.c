@@ -1,9 +1,10 @@
 /*
  * executor_reduce.c - REDUCE: contributions added in member order, the sum rounded
  *
- * Raw contributions are all there, so they are added a piece at a time, while the piece of the
- * accumulator is in the cache.  A message is decoded as a whole, next to the accumulator, and added
- * before the next one is decoded; one that was sent again raw is added from where it lies, in its
+ * An exec that adds up messages and raw elements itself gets them all at once.  For others, raw
+ * contributions, which are all there, are added a piece at a time, while the piece of the
+ * accumulator is in the cache; a message is decoded as a whole, next to the accumulator, and added
+ * before the next one is decoded.  One that was sent again raw is added from where it lies, in its
  * turn, so that an overflow changes neither order nor rounding.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -16,6 +17,11 @@
 /* The accumulators end on a cache line, then comes the room for a decoded block. */
 #define ALIGN_N 16u
 
+static uint32_t divisor_of(const struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    return step->redop == ZIPCCL_AVG ? s->nranks : 1;
+}
+
 static void add(struct zipccl_run_state *s, float *acc, const char *x, size_t n, bool first)
 {
     s->exec->ops->reduce_add(s->exec, (enum zipccl_dtype)s->plan->dtype, acc, x, n, first);
@@ -24,9 +30,8 @@ static void add(struct zipccl_run_state *s, float *acc, const char *x, size_t n,
 static void finish(struct zipccl_run_state *s, const struct zipccl_step *step, const float *acc,
                    size_t n, char *dst)
 {
-    uint32_t divisor = step->redop == ZIPCCL_AVG ? s->nranks : 1;
-
-    s->exec->ops->reduce_round(s->exec, (enum zipccl_dtype)s->plan->dtype, acc, n, divisor, dst);
+    s->exec->ops->reduce_round(s->exec, (enum zipccl_dtype)s->plan->dtype, acc, n,
+                               divisor_of(s, step), dst);
 }
 
 /* Where the raw contribution of member 'p' lies. */
@@ -51,6 +56,36 @@ static void reduce_raw(struct zipccl_run_state *s, const struct zipccl_step *ste
     }
 }
 
+/* Where the elements of member 'p' lie, its own or sent again; NULL if they are in a message. */
+static const char *elements_of(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                               const struct zipccl_group *g, uint32_t p, uint32_t b)
+{
+    if (p == g->self || step->form == ZIPCCL_FORM_RAW)
+        return contribution(s, step, g, p, b);
+    return zipccl_step_resent(s, step, g, p, b);
+}
+
+/* All contributions at once. */
+static zipccl_status reduce_together(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                     const struct zipccl_group *g, uint32_t b, size_t n)
+{
+    zipccl_status status;
+
+    for (uint32_t p = 0; p < g->size; p++) {
+        struct zipccl_term *term = &s->terms[p];
+
+        term->bytes = elements_of(s, step, g, p, b);
+        term->is_message = term->bytes == NULL;
+        if (term->is_message)
+            term->bytes = zipccl_step_message(s, step, g, p, b, n, &term->nbytes);
+    }
+    status = s->exec->ops->decode_sum(s->exec, (enum zipccl_dtype)s->plan->dtype, s->terms, g->size,
+                                      n, divisor_of(s, step),
+                                      zipccl_place_to(s, &step->dst, g, g->self, b));
+    /* As in zipccl_step_decode(). */
+    return status == ZIPCCL_ERR_OVERFLOW ? ZIPCCL_ERR_CORRUPT : status;
+}
+
 static zipccl_status reduce_coded(struct zipccl_run_state *s, const struct zipccl_step *step,
                                   const struct zipccl_group *g, uint32_t b, size_t n)
 {
@@ -58,8 +93,7 @@ static zipccl_status reduce_coded(struct zipccl_run_state *s, const struct zipcc
     char *decoded = (char *)(acc + (s->plan->chunk_n + ALIGN_N - 1) / ALIGN_N * ALIGN_N);
 
     for (uint32_t p = 0; p < g->size; p++) {
-        const char *x =
-            p == g->self ? contribution(s, step, g, p, b) : zipccl_step_resent(s, step, g, p, b);
+        const char *x = elements_of(s, step, g, p, b);
 
         if (x == NULL) {
             ZIPCCL_TRY(zipccl_step_decode(s, step, g, p, b, n, decoded));
@@ -80,7 +114,9 @@ zipccl_status zipccl_run_reduce(struct zipccl_run_state *s, const struct zipccl_
 
         if (n == 0)
             continue;
-        if (step->form == ZIPCCL_FORM_RAW)
+        if (s->exec->ops->decode_sum != NULL)
+            ZIPCCL_TRY(reduce_together(s, step, &g, b, n));
+        else if (step->form == ZIPCCL_FORM_RAW)
             reduce_raw(s, step, &g, b, n);
         else
             ZIPCCL_TRY(reduce_coded(s, step, &g, b, n));

@@ -32,6 +32,9 @@ struct zipccl_run_state {
     bool *armed;                         /* [nsteps] RESOLVE saw an overflow */
     uint16_t *raw_exchange;              /* [nsteps] of a RESOLVE: its raw EXCHANGE, or NONE */
     uint8_t *words;                      /* [2 * nranks * 4] sizes as they travel: out, then in */
+    struct zipccl_slice *slices;         /* [nranks] what an ENCODE sends */
+    uint32_t *encoded;                   /* [nranks] their places in the slot's arrays */
+    struct zipccl_term *terms;           /* [nranks] what a REDUCE adds up */
     struct zipccl_run_stats wire, codec; /* one per lane, so that they share nothing */
 };
 
@@ -132,7 +135,12 @@ static inline struct zipccl_place zipccl_place_arrived(const struct zipccl_run_s
 const char *zipccl_step_resent(const struct zipccl_run_state *s, const struct zipccl_step *step,
                                const struct zipccl_group *g, uint32_t p, uint32_t b);
 
-/* Decode the message of member 'p', block 'b' (of 'n' elements) into 'dst'. */
+/* Where the message of member 'p', block 'b' (of 'n' elements) lies, and its bytes. */
+const char *zipccl_step_message(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                                const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
+                                size_t *nbytes);
+
+/* Decode it into 'dst'. */
 zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl_step *step,
                                  const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
                                  void *dst);

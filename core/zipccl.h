@@ -5,6 +5,10 @@
  * defines it.  A communicator joins a transport, an exec, a topology and a plan cache; it keeps
  * its own error text.  On the CPU a call returns when it is done and 'stream' must be NULL.
  *
+ * The exec decides how many threads a rank computes with: zipccl_exec_cpu_create_mt() for ranks that
+ * have several cores each.  It is no option of the communicator, since neither bytes nor results
+ * depend on it: ranks may differ.
+ *
  * Buffers overlap only where NCCL allows it: all_gather with send == recv + rank * count,
  * reduce_scatter with recv == send + rank * recv_count, all_reduce and broadcast with send == recv.
  * Send buffers are not modified.  All ranks call the same collectives in the same order.

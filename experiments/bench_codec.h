@@ -1,7 +1,7 @@
 /*
  * bench_codec.h - the codecs that codec bench measures: ours by row, and those of packaged libraries
  *
- * One interface for all: a buffer of elements in, a buffer of bytes out, one thread.  Libraries are
+ * One interface for all: a buffer of elements in, a buffer of bytes out; one thread, or ours on more.  Libraries are
  * optional; what is not in this build is named, not left out silently.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -38,10 +38,11 @@ struct zipccl_bench_codec {
                    size_t nbytes, void *dst);
 
     enum zipccl_isa row; /* ours alone */
+    unsigned threads;    /* likewise */
 };
 
-/* Our row 'isa'. */
-struct zipccl_bench_codec zipccl_bench_ours(enum zipccl_isa isa);
+/* Our row 'isa' on 'threads' threads. */
+struct zipccl_bench_codec zipccl_bench_ours(enum zipccl_isa isa, unsigned threads);
 
 /* Codecs of other libraries in this build, peers [*n]; all of them constant. */
 const struct zipccl_bench_codec *zipccl_bench_peers(size_t *n);

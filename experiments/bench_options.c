@@ -6,6 +6,7 @@
 #include "experiments/bench_options.h"
 
 #include "core/codec/isa.h"
+#include "core/codec_mt.h"
 #include "experiments/plain_copy.h"
 #include "experiments/program.h"
 
@@ -43,6 +44,10 @@ static const struct argp_option option_table[] = {
      "enough in each for the clock",
      2},
     {"warmup_iters", 'w', "N", 0, "repeats before these, not timed (default 1)", 2},
+    {"nthreads", 't', "N", 0,
+     "threads of zipccl (default 1). With more, times are of the wall clock, memcpy stays on one "
+     "thread and the peers, which have one, are left out",
+     2},
     {"isa", KEY_ISA, "LIST", 0,
      "rows of zipccl: all that run here (default), best, or some of "
      "scalar,avx2,avx512",
@@ -63,7 +68,7 @@ static const struct argp_option option_table[] = {
     {                                                                                              \
         name, letter, "N", OPTION_HIDDEN, NULL, 4                                                  \
     }
-    FOREIGN("nthreads", 't'),
+
     FOREIGN("ngpus", 'g'),
     FOREIGN("agg_iters", 'm'),
     FOREIGN("run_cycles", 'N'),
@@ -91,7 +96,7 @@ static const char doc[] =
     "  zipccl codec bench --input mixture -b 1M -e 64M -f 2 --isa best -J bench.json\n"
     "  zipccl codec bench --input model.safetensors\n"
     "  zipccl codec bench --input bits -b 1M -e 1M -n 50 -w 5 --csv -\n\n"
-    "Letters are those of nccl-tests; those that make no sense for one thread on a processor (-t, "
+    "Letters are those of nccl-tests; those that make no sense on a processor ("
     "-g, -o, -c, ...) are refused. Every row is decoded and compared, before and after the timing; "
     "#wrong counts elements.\n\n"
     "Exit code: 0 done, 1 an element came back wrong or the machine gave out, 2 wrong input or "
@@ -99,18 +104,15 @@ static const char doc[] =
 
 struct parse {
     struct zipccl_bench_command *command;
-    bool min, max, factor, step, type, isa, peers, cache, repeats, warmup;
+    bool min, max, factor, step, type, isa, peers, cache, repeats, warmup, threads;
 };
 
 static int refuse_foreign(int key)
 {
     switch (key) {
-    case 't':
     case 'g':
-        return zipccl_usage_error(program,
-                                  "codec bench: -%c is not offered: one thread of one "
-                                  "processor is measured",
-                                  key);
+        return zipccl_usage_error(program, "codec bench: -g is not offered: processors are "
+                                           "measured, no GPU");
     case 'c':
         return zipccl_usage_error(program, "codec bench: -c is not offered: every row is checked");
     case 'a':
@@ -323,6 +325,10 @@ static int set_option(struct parse *p, int key, const char *arg)
                    ? -1
                    : set_count("-n", arg, 1, ZIPCCL_BENCH_MAX_REPEATS, &bench->repeats);
     case 'w': return twice(&p->warmup, "-w") ? -1 : set_count("-w", arg, 0, 1000, &bench->warmup);
+    case 't':
+        return twice(&p->threads, "-t")
+                   ? -1
+                   : set_count("-t", arg, 1, ZIPCCL_MAX_THREADS, &bench->threads);
     case 'd': return twice(&p->type, "-d") ? -1 : set_types(bench, arg);
     case KEY_INPUT: return set_input(p->command, arg);
     case KEY_ISA: return twice(&p->isa, "--isa") ? -1 : set_rows(bench, arg);
@@ -389,6 +395,7 @@ int zipccl_bench_parse(int argc, char **argv, struct zipccl_bench_command *out, 
     *out = (struct zipccl_bench_command){.bench = {.factor = 4,
                                                    .repeats = 11,
                                                    .warmup = 1,
+                                                   .threads = 1,
                                                    .dtypes = {ZIPCCL_BFLOAT16},
                                                    .ndtypes = 1,
                                                    .peers = true}};
@@ -399,5 +406,11 @@ int zipccl_bench_parse(int argc, char **argv, struct zipccl_bench_command *out, 
         set_rows(&out->bench, "all");
     if (!out->input)
         out->input = "gauss";
+    if (out->bench.threads > 1 && p.peers && out->bench.peers)
+        return zipccl_usage_error(program,
+                                  "codec bench: --peers all needs one thread, -t asks "
+                                  "for %u",
+                                  out->bench.threads);
+    out->bench.peers &= out->bench.threads == 1;
     return check_sizes(&p);
 }

@@ -314,20 +314,20 @@ static bool lz4_decode(void *state, const struct zipccl_bench_elements *elements
 static const struct zipccl_bench_codec peers[] = {
 #ifdef ZIPCCL_HAVE_ZSTD
     {"zstd-1", "library", "libzstd " ZSTD_VERSION_STRING ", level 1, on the elements as they are",
-     zstd_create, destroy, zstd_capacity, zstd_plain_encode, zstd_plain_decode, 0},
+     zstd_create, destroy, zstd_capacity, zstd_plain_encode, zstd_plain_decode, 0, 1},
 #endif
 #ifdef ZIPCCL_HAVE_LZ4
     {"lz4", "library", "liblz4 " LZ4_VERSION_STRING ", default level, on the elements as they are",
-     create, destroy, lz4_capacity, lz4_encode, lz4_decode, 0},
+     create, destroy, lz4_capacity, lz4_encode, lz4_decode, 0, 1},
 #endif
 #ifdef ZIPCCL_HAVE_ZSTD
     {"huffman-zstd", "library",
      "the byte with the exponent by libzstd's Huffman stage (no strings), other bytes stored",
-     zstd_huffman_create, destroy, zstd_capacity, zstd_planes_encode, zstd_planes_decode, 0},
+     zstd_huffman_create, destroy, zstd_capacity, zstd_planes_encode, zstd_planes_decode, 0, 1},
 #endif
     {"huffman-zlib", "library",
      "the byte with the exponent by zlib's deflate, Z_HUFFMAN_ONLY, other bytes stored", create,
-     destroy, zlib_capacity, zlib_encode, zlib_planes_decode, 0},
+     destroy, zlib_capacity, zlib_encode, zlib_planes_decode, 0, 1},
 };
 
 const struct zipccl_bench_codec *zipccl_bench_peers(size_t *n)

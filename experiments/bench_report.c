@@ -38,15 +38,17 @@ void zipccl_bench_print_head(const struct zipccl_bench_run *run)
     const struct zipccl_machine *m = &run->machine;
     if (!run->table)
         return;
-    fprintf(run->table, "# zipccl codec bench, input %s, one thread, %s\n", run->input, run->date);
+    unsigned threads = run->options->threads;
+    fprintf(run->table, "# zipccl codec bench, input %s, %u thread%s, %s\n", run->input, threads,
+            threads > 1 ? "s of zipccl, memcpy on one" : "", run->date);
     fprintf(run->table, "# %s, %ld cores, %.0f GB of memory, load %.1f; %s\n", m->cpu, m->cores,
             1e-9 * (double)m->memory_bytes, m->load, m->compiler);
     fprintf(run->table,
-            "# GB/s: 1e9 raw bytes a second of the thread's processor time, median (first to third "
-            "quartile) of %u repeats\n"
+            "# GB/s: 1e9 raw bytes a second of %s time, median (first to third quartile) of %u "
+            "repeats\n"
             "# x: times the memcpy timed beside it; cold: input and output out of all caches "
             "before each call\n",
-            run->options->repeats);
+            threads > 1 ? "wall clock" : "the thread's processor", run->options->repeats);
     print_codecs(run);
     fprintf(run->table,
             "#\n# %10s %10s %-8s %-4s %-12s %-7s %9s %7s  %-19s %6s  %-19s %6s %7s %6s\n",

@@ -74,6 +74,7 @@ static void cells_of(const struct zipccl_bench_run *run, const struct zipccl_ben
     add_number(cells, "best_copy_GBps", best > 0 ? best : -1);
     add_number(cells, "encode_per_best_copy", best > 0 ? row->encode_GBps.median / best : -1);
     add_number(cells, "decode_per_best_copy", best > 0 ? row->decode_GBps.median / best : -1);
+    add_number(cells, "threads", row->codec.threads);
     add_number(cells, "repeats", run->options->repeats);
     add_number(cells, "wrong_elements", (double)row->wrong);
 }
@@ -98,7 +99,7 @@ static void put_codecs(yajl_gen gen, const struct zipccl_bench_run *run)
     const struct zipccl_bench_codec *peers = zipccl_bench_peers(&n);
     zipccl_put_key(gen, "codecs");
     yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "zipccl", zipccl_bench_ours(ZIPCCL_ISA_SCALAR).what);
+    zipccl_put_string(gen, "zipccl", zipccl_bench_ours(ZIPCCL_ISA_SCALAR, 1).what);
     for (size_t i = 0; i < n && run->options->peers; i++)
         zipccl_put_string(gen, peers[i].name, peers[i].what);
     yajl_gen_map_close(gen);
@@ -148,8 +149,9 @@ zipccl_status zipccl_bench_json(const struct zipccl_bench_run *run, FILE *out,
     zipccl_put_string(gen, "date", run->date);
     zipccl_put_string(gen, "command", run->command);
     put_machine(gen, run);
-    zipccl_put_string(gen, "clock", "processor time of the thread");
-    zipccl_put_integer(gen, "threads", 1);
+    zipccl_put_string(gen, "clock",
+                      run->options->threads > 1 ? "wall" : "processor time of the thread");
+    zipccl_put_integer(gen, "threads", run->options->threads);
     put_codecs(gen, run);
     zipccl_put_key(gen, "rows");
     yajl_gen_array_open(gen);

@@ -1,7 +1,7 @@
 /*
  * codec_bench.h - measures codecs beside memcpy in one run: ratio, speed, and that nothing is lost
  *
- * One thread.  In every repeat each codec's encode and decode and a memcpy of the same elements
+ * One thread, or our codec alone on more.  In every repeat each codec's encode and decode and a memcpy of the same elements
  * follow one another, so that what disturbs the machine disturbs all of them.  It prints nothing
  * and parses nothing: see bench_options.h and bench_report.h.
  *
@@ -29,6 +29,7 @@ struct zipccl_bench_options {
     uint64_t step_bytes;           /* added from size to size; 0: multiplied by 'factor' */
     unsigned factor;
     unsigned repeats, warmup;
+    unsigned threads; /* of our codec; with more than one, times are those of the wall clock */
     enum zipccl_dtype dtypes[ZIPCCL_NUM_DTYPES];
     size_t ndtypes;
     enum zipccl_bench_input input;

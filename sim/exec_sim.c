@@ -173,6 +173,21 @@ static zipccl_status sim_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
     return status;
 }
 
+/* One launch for all if it is within a step. */
+static zipccl_status sim_encode_many(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                     struct zipccl_slice *slices, size_t nslices)
+{
+    for (size_t i = 0; i < nslices; i++) {
+        struct zipccl_slice *slice = &slices[i];
+
+        slice->status =
+            sim_encode(e, dtype, slice->src, slice->n, slice->dst, slice->capacity, &slice->nbytes);
+        if (slice->status != ZIPCCL_OK && slice->status != ZIPCCL_ERR_OVERFLOW)
+            return slice->status;
+    }
+    return zipccl_slices_flag(slices, nslices);
+}
+
 static zipccl_status sim_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *wire,
                                 size_t nbytes, void *dst, size_t n)
 {
@@ -343,6 +358,7 @@ static const struct zipccl_exec_ops sim_ops = {
     .step_begin = sim_step_begin,
     .step_end = sim_step_end,
     .fence = sim_fence,
+    .encode_many = sim_encode_many,
 };
 
 zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,

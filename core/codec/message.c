@@ -1,9 +1,9 @@
 /*
- * message.c - headers, and messages as sequences of superblocks
+ * message.c - headers, and messages written as sequences of superblocks
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "core/codec/superblock.h"
+#include "core/codec/message.h"
 
 #include "core/wire.h"
 
@@ -78,15 +78,9 @@ static bool streams(enum zipccl_dtype dtype, size_t n)
     return size > 0 && n >= STREAM_BYTES / size;
 }
 
-/* The elements of a message: as they are, or fp32 values to be rounded on the way. */
-struct source {
-    const uint8_t *elements;
-    const float *values; /* NULL if there are elements */
-};
-
 /* Elements of superblock 's', which has 'm'; rounded ones last until the next call. */
-static const uint8_t *source_at(const struct zipccl_coder *c, const struct source *source, size_t s,
-                                size_t m)
+static const uint8_t *source_at(const struct zipccl_coder *c, const struct zipccl_source *source,
+                                size_t s, size_t m)
 {
     if (!source->values)
         return source->elements + c->fields->size * s * ZIPCCL_SUPERBLOCK;
@@ -98,7 +92,7 @@ static const uint8_t *source_at(const struct zipccl_coder *c, const struct sourc
 #define LOOK_AHEAD 4u
 
 /* True if every superblock's sample says raw: then none needs to be coded. */
-static bool is_hopeless(const struct zipccl_coder *c, const struct source *source, size_t n,
+static bool is_hopeless(const struct zipccl_coder *c, const struct zipccl_source *source, size_t n,
                         size_t nsuperblocks)
 {
     for (size_t s = 0; s < nsuperblocks; s++) {
@@ -111,14 +105,8 @@ static bool is_hopeless(const struct zipccl_coder *c, const struct source *sourc
     return nsuperblocks >= LOOK_AHEAD;
 }
 
-/* A message being written: shares up to 'fixed', the variable region from 'variable' to 'end'. */
-struct cursor {
-    uint8_t *dst;
-    size_t limit, fixed, variable, end;
-};
-
 /* Ask for the elements that the first look at superblock 's' will take, while another is coded. */
-static void fetch_sample(const struct zipccl_coder *c, const struct source *source, size_t n,
+static void fetch_sample(const struct zipccl_coder *c, const struct zipccl_source *source, size_t n,
                          size_t s)
 {
     size_t first = s * ZIPCCL_SUPERBLOCK, size = c->fields->size;
@@ -131,85 +119,161 @@ static void fetch_sample(const struct zipccl_coder *c, const struct source *sour
         }
 }
 
-static bool encode_one(const struct zipccl_coder *c, const struct source *source, size_t n,
-                       size_t s, struct cursor *at)
+static struct zipccl_source source_of(const struct zipccl_encoder *e)
 {
-    size_t m = zipccl_superblock_n(n, s), nshare, nvariable;
-    if (n - s * ZIPCCL_SUPERBLOCK > m)
-        fetch_sample(c, source, n, s + 1);
-    size_t room = at->limit - at->end;
+    return (struct zipccl_source){e->elements, e->values};
+}
+
+struct zipccl_coder zipccl_coder_of(enum zipccl_isa isa, enum zipccl_dtype dtype, size_t n,
+                                    void *scratch)
+{
+    return (struct zipccl_coder){zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
+                                 streams(dtype, n)};
+}
+
+void zipccl_encoder_superblock(const struct zipccl_encoder *e, const struct zipccl_coder *c,
+                               size_t s, uint8_t *share, size_t share_room, uint8_t *variable,
+                               size_t variable_room, size_t *nshare, size_t *nvariable)
+{
+    size_t m = zipccl_superblock_n(e->n, s);
+    struct zipccl_source source = source_of(e);
     struct zipccl_entry entry;
-    if (at->end > at->limit)
+    if (s + 1 < e->nsuperblocks)
+        fetch_sample(c, &source, e->n, s + 1);
+    zipccl_superblock_encode(c, source_at(c, &source, s, m), m, share, share_room, variable,
+                             variable_room, &entry, nshare, nvariable);
+    if (*nvariable <= variable_room)
+        zipccl_entry_write(e->dst + ZIPCCL_MESSAGE_HEADER_BYTES + s * ZIPCCL_ENTRY_BYTES, &entry);
+}
+
+static bool encode_next(struct zipccl_encoder *e, const struct zipccl_coder *c)
+{
+    if (e->end > e->limit)
         return false;
-    zipccl_superblock_encode(c, source_at(c, source, s, m), m, at->dst + at->fixed,
-                             at->variable - at->fixed, at->dst + at->end, room, &entry, &nshare,
-                             &nvariable);
+    size_t room = e->limit - e->end, nshare, nvariable;
+    zipccl_encoder_superblock(e, c, e->next, e->dst + e->final_end, e->variable - e->final_end,
+                              e->dst + e->end, room, &nshare, &nvariable);
     if (nvariable > room)
         return false;
-    zipccl_entry_write(at->dst + ZIPCCL_MESSAGE_HEADER_BYTES + s * ZIPCCL_ENTRY_BYTES, &entry);
-    at->fixed += nshare;
-    at->end += nvariable;
+    e->final_end += nshare;
+    e->end += nvariable;
+    e->next++;
     return true;
 }
 
 /*
- * Find out, without writing, how much superblocks 's' to the last take, and move the variable
+ * Find out, without writing, how much the next superblock to the last take, and move the variable
  * region down to where it ends up.  False if the message does not fit.
  */
-static bool make_room(const struct zipccl_coder *c, const struct source *source, size_t n, size_t s,
-                      size_t nsuperblocks, struct cursor *at)
+static bool make_room(struct zipccl_encoder *e, const struct zipccl_coder *c)
 {
-    size_t shares = at->fixed, used = at->end - at->variable, more = 0;
-    for (; s < nsuperblocks; s++) {
-        size_t m = zipccl_superblock_n(n, s), nshare, nvariable;
+    size_t shares = e->final_end, used = e->end - e->variable, more = 0;
+    struct zipccl_source source = source_of(e);
+    for (size_t s = e->next; s < e->nsuperblocks; s++) {
+        size_t m = zipccl_superblock_n(e->n, s), nshare, nvariable;
         struct zipccl_entry entry;
-        zipccl_superblock_encode(c, source_at(c, source, s, m), m, NULL, 0, NULL, 0, &entry,
+        zipccl_superblock_encode(c, source_at(c, &source, s, m), m, NULL, 0, NULL, 0, &entry,
                                  &nshare, &nvariable);
         shares += nshare;
         more += nvariable;
-        if (shares + used + more > at->limit)
+        if (shares + used + more > e->limit)
             return false;
     }
     if (used > 0)
-        memmove(at->dst + shares, at->dst + at->variable, used);
-    at->variable = shares;
-    at->end = shares + used;
+        memmove(e->dst + shares, e->dst + e->variable, used);
+    e->variable = shares;
+    e->end = shares + used;
     return true;
 }
 
-/*
- * Write everything of a coded message but its header into 'dst' [limit].  False if it does not
- * fit.  Where the variable region starts is only known at the end: it is written where it starts
- * if no share is smaller than it can be, and moved if one was.
- */
-static bool encode_body(const struct zipccl_coder *c, const struct source *source, size_t n,
-                        uint8_t *dst, size_t limit, size_t *nbytes)
+/* Most bytes that the fixed region of 'n' elements takes. */
+static size_t most_shares(const struct zipccl_fields *fields, size_t n)
 {
+    size_t most = n / ZIPCCL_SUPERBLOCK * zipccl_full_share(fields, ZIPCCL_SUPERBLOCK);
+    return n % ZIPCCL_SUPERBLOCK ? most + zipccl_full_share(fields, n % ZIPCCL_SUPERBLOCK) : most;
+}
+
+void zipccl_early_region(enum zipccl_dtype dtype, size_t n, size_t *first, size_t *end)
+{
+    const struct zipccl_fields *fields = zipccl_fields_of(dtype);
     struct zipccl_layout layout;
-    if (!zipccl_layout_of(c->fields, n, &layout) || layout.fixed > limit ||
-        is_hopeless(c, source, n, layout.nsuperblocks))
-        return false;
+    bool coded = fields && n > 0 && zipccl_layout_of(fields, n, &layout);
+    *first = coded ? layout.fixed : 0;
+    *end = coded ? layout.fixed + most_shares(fields, n) : 0;
+}
+
+size_t zipccl_early_superblock(enum zipccl_dtype dtype)
+{
+    const struct zipccl_fields *fields = zipccl_fields_of(dtype);
+    return fields ? zipccl_full_share(fields, ZIPCCL_SUPERBLOCK) : 0;
+}
+
+/*
+ * Where the variable region starts is only known at the end: it is written where it starts if no
+ * share is smaller than it can be, and moved if one was.
+ */
+static void start_body(struct zipccl_encoder *e, const struct zipccl_source *source)
+{
+    struct zipccl_coder c = zipccl_coder_of(e->isa, e->dtype, e->n, e->scratch);
+    struct zipccl_layout layout;
+    if (!c.fields || e->n == 0 || !zipccl_layout_of(c.fields, e->n, &layout) ||
+        layout.fixed > e->limit || is_hopeless(&c, source, e->n, layout.nsuperblocks))
+        return;
     size_t directory_end = layout.directory + layout.nsuperblocks * ZIPCCL_ENTRY_BYTES;
-    memset(dst + directory_end, 0, layout.fixed - directory_end);
-    struct cursor at = {.dst = dst, .limit = limit, .fixed = layout.fixed};
-    at.variable =
-        layout.fixed + n / ZIPCCL_SUPERBLOCK * zipccl_full_share(c->fields, ZIPCCL_SUPERBLOCK);
-    if (n % ZIPCCL_SUPERBLOCK)
-        at.variable += zipccl_full_share(c->fields, n % ZIPCCL_SUPERBLOCK);
-    at.end = at.variable;
-    for (size_t s = 0; s < layout.nsuperblocks; s++)
-        if (!encode_one(c, source, n, s, &at) &&
-            (!make_room(c, source, n, s, layout.nsuperblocks, &at) ||
-             !encode_one(c, source, n, s, &at)))
-            return false;
-    if (at.fixed < at.variable)
-        memmove(dst + at.fixed, dst + at.variable, at.end - at.variable);
-    *nbytes = at.fixed + at.end - at.variable;
+    memset(e->dst + directory_end, 0, layout.fixed - directory_end);
+    e->coded = true;
+    e->nsuperblocks = layout.nsuperblocks;
+    e->first = e->final_end = layout.fixed;
+    e->variable = e->end = layout.fixed + most_shares(c.fields, e->n);
+}
+
+zipccl_status zipccl_encoder_start(struct zipccl_encoder *e, enum zipccl_isa isa,
+                                   enum zipccl_dtype dtype, const struct zipccl_source *source,
+                                   size_t n, void *dst, size_t capacity, void *scratch)
+{
+    size_t bound = zipccl_bound(dtype, n);
+    if (!zipccl_row_of(isa) || bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
+        return ZIPCCL_ERR_ARG;
+    *e = (struct zipccl_encoder){.isa = isa,
+                                 .dtype = dtype,
+                                 .elements = source->elements,
+                                 .values = source->values,
+                                 .n = n,
+                                 .scratch = scratch,
+                                 .dst = dst,
+                                 .capacity = capacity};
+    /* Coding stops where raw would be no longer: what fits does not depend on the capacity. */
+    e->limit = capacity < bound ? capacity : bound;
+    start_body(e, source);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_encode_begin(struct zipccl_encoder *encoder, enum zipccl_isa isa,
+                                  enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
+                                  size_t capacity, void *scratch)
+{
+    struct zipccl_source source = {.elements = src};
+    return zipccl_encoder_start(encoder, isa, dtype, &source, n, dst, capacity, scratch);
+}
+
+bool zipccl_encode_step(struct zipccl_encoder *e)
+{
+    if (!e->coded || e->next == e->nsuperblocks)
+        return false;
+    struct zipccl_coder c = zipccl_coder_of(e->isa, e->dtype, e->n, e->scratch);
+    e->coded = encode_next(e, &c) || (make_room(e, &c) && encode_next(e, &c));
+    if (!e->coded)
+        return false;
+    /* A superblock takes at most its elements, rounded up to 64 bytes. */
+    size_t left = e->n - (e->next < e->nsuperblocks ? e->next * ZIPCCL_SUPERBLOCK : e->n);
+    size_t most = e->final_end + (e->end - e->variable) + left * c.fields->size +
+                  63 * (e->nsuperblocks - e->next);
+    e->certain = most <= e->capacity && most < zipccl_bound(e->dtype, e->n);
     return true;
 }
 
 static void write_raw(const struct zipccl_row *row, const struct zipccl_fields *fields,
-                      const struct source *source, size_t n, uint8_t *body, size_t nbody)
+                      const struct zipccl_source *source, size_t n, uint8_t *body, size_t nbody)
 {
     if (source->values)
         row->round(fields, source->values, n, body);
@@ -217,46 +281,51 @@ static void write_raw(const struct zipccl_row *row, const struct zipccl_fields *
         memcpy(body, source->elements, nbody);
 }
 
-static zipccl_status encode(enum zipccl_isa isa, enum zipccl_dtype dtype,
-                            const struct source *source, size_t n, uint8_t *dst, size_t capacity,
-                            void *scratch, size_t *nbytes)
+zipccl_status zipccl_encode_finish(struct zipccl_encoder *e, size_t *nbytes)
 {
-    struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
-                             streams(dtype, n)};
-    size_t bound = zipccl_bound(dtype, n);
-    if (!c.row || bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
-        return ZIPCCL_ERR_ARG;
-
-    /* Coding stops where raw would be no longer: what fits does not depend on the capacity. */
-    size_t limit = capacity < bound ? capacity : bound, used = 0;
-    if (c.fields && n > 0 && encode_body(&c, source, n, dst, limit, &used) && used < bound) {
-        header_write(dst, dtype, 0, n, used - ZIPCCL_MESSAGE_HEADER_BYTES);
+    while (zipccl_encode_step(e))
+        ;
+    size_t used = e->final_end + (e->end - e->variable), bound = zipccl_bound(e->dtype, e->n);
+    if (e->coded && used < bound) {
+        if (e->final_end < e->variable)
+            memmove(e->dst + e->final_end, e->dst + e->variable, e->end - e->variable);
+        header_write(e->dst, e->dtype, 0, e->n, used - ZIPCCL_MESSAGE_HEADER_BYTES);
         *nbytes = used;
         return ZIPCCL_OK;
     }
-    if (capacity < bound) {
-        header_write(dst, dtype, ZIPCCL_MESSAGE_OVERFLOW, n, 0);
+    if (e->capacity < bound) {
+        header_write(e->dst, e->dtype, ZIPCCL_MESSAGE_OVERFLOW, e->n, 0);
         *nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
         return ZIPCCL_ERR_OVERFLOW;
     }
-    header_write(dst, dtype, ZIPCCL_MESSAGE_RAW, n, bound - ZIPCCL_MESSAGE_HEADER_BYTES);
-    write_raw(c.row, c.fields, source, n, dst + ZIPCCL_MESSAGE_HEADER_BYTES,
-              bound - ZIPCCL_MESSAGE_HEADER_BYTES);
+    struct zipccl_source source = source_of(e);
+    header_write(e->dst, e->dtype, ZIPCCL_MESSAGE_RAW, e->n, bound - ZIPCCL_MESSAGE_HEADER_BYTES);
+    write_raw(zipccl_row_of(e->isa), zipccl_fields_of(e->dtype), &source, e->n,
+              e->dst + ZIPCCL_MESSAGE_HEADER_BYTES, bound - ZIPCCL_MESSAGE_HEADER_BYTES);
     *nbytes = bound;
     return ZIPCCL_OK;
+}
+
+static zipccl_status encode(enum zipccl_isa isa, enum zipccl_dtype dtype,
+                            const struct zipccl_source *source, size_t n, void *dst,
+                            size_t capacity, void *scratch, size_t *nbytes)
+{
+    struct zipccl_encoder encoder;
+    ZIPCCL_TRY(zipccl_encoder_start(&encoder, isa, dtype, source, n, dst, capacity, scratch));
+    return zipccl_encode_finish(&encoder, nbytes);
 }
 
 zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *src, size_t n,
                             void *dst, size_t capacity, void *scratch, size_t *nbytes)
 {
-    struct source source = {.elements = src};
+    struct zipccl_source source = {.elements = src};
     return encode(isa, dtype, &source, n, dst, capacity, scratch, nbytes);
 }
 
 zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, const float *src,
                                 size_t n, void *dst, size_t capacity, void *scratch, size_t *nbytes)
 {
-    struct source source = {.values = src};
+    struct zipccl_source source = {.values = src};
     if (dtype == ZIPCCL_FLOAT32)
         return zipccl_encode(isa, dtype, src, n, dst, capacity, scratch, nbytes);
     if (dtype != ZIPCCL_BFLOAT16 && dtype != ZIPCCL_FLOAT16)
@@ -297,87 +366,4 @@ void zipccl_message_set_flags(void *wire, uint32_t flags)
     uint8_t *p = wire;
     p[AT_FLAGS] = (uint8_t)(p[AT_FLAGS] | (flags & KNOWN_FLAGS));
     zipccl_put_u32(p + AT_CHECK, header_check(p));
-}
-
-/* Sum up what the directory says: where the variable region starts, if the message ends with it. */
-static zipccl_status read_directory(const struct zipccl_fields *fields, const uint8_t *wire,
-                                    size_t nbytes, size_t n, const struct zipccl_layout *layout,
-                                    size_t *variable)
-{
-    size_t fixed = layout->fixed, nvariable = 0;
-    for (size_t s = 0; s < layout->nsuperblocks; s++) {
-        size_t share, more;
-        struct zipccl_entry entry;
-        ZIPCCL_TRY(zipccl_entry_read(fields, wire + layout->directory + s * ZIPCCL_ENTRY_BYTES,
-                                     zipccl_superblock_n(n, s), &entry, &share, &more));
-        fixed += share;
-        nvariable += more;
-    }
-    if (fixed > nbytes || nvariable != nbytes - fixed)
-        return ZIPCCL_ERR_CORRUPT;
-    *variable = fixed;
-    return ZIPCCL_OK;
-}
-
-/* Decode a coded message of 'nbytes' into 'dst', or if that is NULL add it to 'acc'. */
-static zipccl_status decode_body(const struct zipccl_coder *c, const uint8_t *wire, size_t nbytes,
-                                 size_t n, uint8_t *dst, float *acc)
-{
-    struct zipccl_layout layout;
-    size_t variable;
-    if (!zipccl_layout_of(c->fields, n, &layout) || layout.fixed > nbytes)
-        return ZIPCCL_ERR_CORRUPT;
-    ZIPCCL_TRY(read_directory(c->fields, wire, nbytes, n, &layout, &variable));
-    size_t fixed = layout.fixed;
-    for (size_t s = 0; s < layout.nsuperblocks; s++) {
-        size_t first = s * ZIPCCL_SUPERBLOCK, m = zipccl_superblock_n(n, s), nshare, nvariable;
-        uint8_t *out = dst ? dst + c->fields->size * first : c->scratch->elements;
-        struct zipccl_entry entry;
-        ZIPCCL_TRY(zipccl_entry_read(c->fields, wire + layout.directory + s * ZIPCCL_ENTRY_BYTES, m,
-                                     &entry, &nshare, &nvariable));
-        ZIPCCL_TRY(zipccl_superblock_decode(c, wire + fixed, wire + variable, m, &entry, out));
-        if (!dst)
-            c->row->add(c->fields, out, m, acc + first);
-        fixed += nshare;
-        variable += nvariable;
-    }
-    return ZIPCCL_OK;
-}
-
-static zipccl_status decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const uint8_t *wire,
-                            size_t nbytes, size_t n, uint8_t *dst, float *acc, void *scratch)
-{
-    struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
-                             streams(dtype, n)};
-    if (!c.row || zipccl_dtype_size(dtype) == 0)
-        return ZIPCCL_ERR_ARG;
-    struct zipccl_message message;
-    ZIPCCL_TRY(zipccl_message_read(wire, nbytes, &message));
-    if (message.dtype != dtype || message.n != n)
-        return ZIPCCL_ERR_CORRUPT;
-    if (message.flags & ZIPCCL_MESSAGE_OVERFLOW)
-        return ZIPCCL_ERR_OVERFLOW;
-    if (n == 0)
-        return ZIPCCL_OK;
-    if (!(message.flags & ZIPCCL_MESSAGE_RAW))
-        return decode_body(&c, wire, (size_t)message.nbytes, n, dst, acc);
-    if (dst)
-        memcpy(dst, wire + ZIPCCL_MESSAGE_HEADER_BYTES, n * zipccl_dtype_size(dtype));
-    else
-        c.row->add(c.fields, wire + ZIPCCL_MESSAGE_HEADER_BYTES, n, acc);
-    return ZIPCCL_OK;
-}
-
-zipccl_status zipccl_decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
-                            size_t nbytes, void *dst, size_t n, void *scratch)
-{
-    return decode(isa, dtype, wire, nbytes, n, dst, NULL, scratch);
-}
-
-zipccl_status zipccl_decode_add(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
-                                size_t nbytes, float *acc, size_t n, void *scratch)
-{
-    if (dtype != ZIPCCL_BFLOAT16 && dtype != ZIPCCL_FLOAT16 && dtype != ZIPCCL_FLOAT32)
-        return ZIPCCL_ERR_UNSUPPORTED;
-    return decode(isa, dtype, wire, nbytes, n, NULL, acc, scratch);
 }

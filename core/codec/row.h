@@ -40,6 +40,7 @@ struct zipccl_scratch {
     uint8_t rest[4 * ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];     /* elements without the zeros */
     uint8_t elements[4 * ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK]; /* converted from or to fp32 */
     uint64_t words[ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP];       /* a bitmap */
+    float sums[ZIPCCL_SUPERBLOCK];
     struct zipccl_sample sample[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
 };
 

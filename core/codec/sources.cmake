@@ -6,11 +6,15 @@ target_sources(zipccl_core PRIVATE
     codec/superblock.c
     codec/message.c
     codec/directory.c
+    codec/reader.c
+    codec/fused.c
+    codec/pool.c
+    codec/parallel.c
     codec/isa.c
     codec/row_scalar.c
 )
-# The scalar row is written for the compiler's vectoriser.
-set_source_files_properties(codec/row_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
+# The scalar row and the loops over sums are written for the compiler's vectoriser.
+set_source_files_properties(codec/row_scalar.c codec/fused.c PROPERTIES COMPILE_OPTIONS "-O3")
 
 # The vector rows are built with their instructions enabled for one file alone, on x86-64 only;
 # isa.c asks the machine before a row is used.

@@ -22,18 +22,38 @@ static void check(bool holds)
         abort();
 }
 
-/* Adding has the same verdict. */
+/* Adding has the same verdict, and so has a sum of one message; once is enough for that. */
 static void add(enum zipccl_isa isa, const uint8_t *wire, size_t nbytes,
                 const struct zipccl_message *message, void *scratch, zipccl_status expected)
 {
     if (message->dtype != ZIPCCL_BFLOAT16 && message->dtype != ZIPCCL_FLOAT16 &&
         message->dtype != ZIPCCL_FLOAT32)
         return;
-    float *acc = calloc((size_t)message->n + 1, sizeof *acc);
+    size_t n = (size_t)message->n;
+    float *acc = calloc(n + 1, sizeof *acc);
+    struct zipccl_term term = {.bytes = wire, .nbytes = nbytes, .is_message = true};
     check(acc != NULL);
-    check(zipccl_decode_add(isa, message->dtype, wire, nbytes, acc, (size_t)message->n, scratch) ==
-          expected);
+    check(zipccl_decode_add(isa, message->dtype, wire, nbytes, acc, n, scratch) == expected);
+    if (isa == zipccl_isa_best())
+        check(zipccl_decode_sum(isa, message->dtype, &term, 1, n, 1, acc, scratch) == expected);
     free(acc);
+}
+
+/* Rows have the same verdict and the same elements, each where it must be. */
+static void rows(enum zipccl_isa isa, const uint8_t *wire, size_t nbytes,
+                 const struct zipccl_message *message, const uint8_t *elements, void *scratch,
+                 zipccl_status expected)
+{
+    size_t n = (size_t)message->n, row = 1 + n / 3, size = zipccl_dtype_size(message->dtype);
+    size_t nrows = n / row + (n % row != 0), stride = row + 1;
+    uint8_t *out = malloc(nrows * stride * size + 1);
+    check(out != NULL);
+    check(zipccl_decode_strided(isa, message->dtype, wire, nbytes, out, n, row, stride, scratch) ==
+          expected);
+    for (size_t k = 0; k < nrows && expected == ZIPCCL_OK; k++)
+        check(memcmp(out + k * stride * size, elements + k * row * size,
+                     size * (n - k * row < row ? n - k * row : row)) == 0);
+    free(out);
 }
 
 /* Decode by every row into buffers of the exact size; rows must agree. */
@@ -58,6 +78,7 @@ static void decode_all(const uint8_t *wire, size_t nbytes, const struct zipccl_m
             check(memcmp(out[0] + 1, out[1] + 1, out_nbytes) == 0);
         add((enum zipccl_isa)isa, wire, nbytes, message, scratch, status[0]);
     }
+    rows(zipccl_isa_best(), wire, nbytes, message, out[0] + 1, scratch, status[0]);
     free(out[0]);
     free(out[1]);
     free(scratch);

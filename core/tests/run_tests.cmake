@@ -22,3 +22,12 @@ zipccl_plain_test(test_check LIBS zipccl_core
     SOURCES tests/test_check.c tests/coll_world.c)
 zipccl_plain_test(test_comm_reduce LIBS zipccl_core
     SOURCES tests/test_comm_reduce.c ${ZIPCCL_REDUCE_SOURCES})
+zipccl_plain_test(test_codec_mt LIBS zipccl_core
+    SOURCES tests/test_codec_mt.c tests/codec_data.c)
+zipccl_plain_test(test_exec_mt LIBS zipccl_core
+    SOURCES tests/test_exec_mt.c ${ZIPCCL_REDUCE_SOURCES})
+
+# A program to run by hand: figures to look at.
+add_executable(fused_speed tests/fused_speed.c tests/codec_data.c tests/coll_world.c)
+target_link_libraries(fused_speed PRIVATE zipccl_core m)
+set_target_properties(fused_speed PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

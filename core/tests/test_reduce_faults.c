@@ -159,6 +159,8 @@ static void swapping_init(struct swapping *s, struct zipccl_exec *inner)
     s->ops = *inner->ops;
     s->ops.reduce_add = swapped_add;
     s->ops.reduce_round = forward_round;
+    s->ops.decode_sum = NULL;
+    s->ops.encode_many = NULL;
     s->ops.encode = forward_encode;
     s->ops.decode = forward_decode;
     s->ops.spawn = forward_spawn;

@@ -71,7 +71,10 @@ grep -q '"memcpy_GBps"' bench.json || failed "no memcpy_GBps in the JSON of code
 grep -q '^zipccl,scalar,bf16,mixture,' bench.csv || failed "no row of the scalar codec in the CSV of codec bench"
 works '"rows"' "$zipccl" codec bench -b 100 -e 300 -i 100 -n 1 --isa scalar --peers none -J -
 works "wrong elements: 0" "$zipccl" codec bench --input "$tensors" -n 1 --isa best --peers none
-refuses "-t is not offered" "$zipccl" codec bench -t 2
+works "2 threads of zipccl" "$zipccl" codec bench -t 2 -b 64K -e 64K -n 1
+refuses "needs one thread" "$zipccl" codec bench -t 2 --peers all
+refuses "-t '0': expected a number from 1" "$zipccl" codec bench -t 0
+refuses "-g is not offered" "$zipccl" codec bench -g 2
 refuses "-o of nccl-tests is not offered" "$zipccl" codec bench -o sum
 refuses "every row is checked" "$zipccl" codec bench --check 0
 refuses "exclude each other" "$zipccl" codec bench -f 2 -i 4K

@@ -118,7 +118,8 @@ Test(codec_bench, every_codec_gives_back_every_input_of_every_type)
     static const size_t sizes[] = {1, 2, 63, 1000, N};
     size_t npeers;
     const struct zipccl_bench_codec *peers = zipccl_bench_peers(&npeers);
-    struct zipccl_bench_codec ours = zipccl_bench_ours(zipccl_isa_best());
+    struct zipccl_bench_codec ours = zipccl_bench_ours(zipccl_isa_best(), 1);
+    struct zipccl_bench_codec threads = zipccl_bench_ours(zipccl_isa_best(), 3);
     void *src = malloc(4 * N);
     cr_assert_geq(npeers, (size_t)1);
     for (int t = 0; t < NUM_TYPES; t++)
@@ -126,6 +127,7 @@ Test(codec_bench, every_codec_gives_back_every_input_of_every_type)
             zipccl_bench_fill((enum zipccl_bench_input)input, types[t], src, N);
             for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
                 round_trip(&ours, types[t], src, sizes[s]);
+                round_trip(&threads, types[t], src, sizes[s]);
                 for (size_t i = 0; i < npeers; i++)
                     round_trip(&peers[i], types[t], src, sizes[s]);
             }
@@ -189,6 +191,7 @@ static struct zipccl_bench_options small_options(void)
                                            .factor = 4,
                                            .repeats = 2,
                                            .warmup = 1,
+                                           .threads = 1,
                                            .ndtypes = NUM_TYPES,
                                            .input = ZIPCCL_BENCH_GAUSS,
                                            .peers = true};
@@ -229,6 +232,23 @@ Test(codec_bench, gives_a_row_for_each_codec_type_and_size)
                       spreads[k]->median <= spreads[k]->q3);
         cr_expect(row->bound_ratio > 1 && row->bound_ratio < 2);
         cr_expect_null(row->best_copy);
+    }
+    free(run.rows);
+}
+
+Test(codec_bench, threads_are_measured_without_peers)
+{
+    struct zipccl_bench_options options = small_options();
+    options.min_bytes = options.max_bytes = 200000;
+    options.ndtypes = 1;
+    options.threads = 2;
+    options.peers = false;
+    struct zipccl_bench_run run = run_of(&options);
+    cr_assert_gt(run.nrows, (size_t)0);
+    for (size_t i = 0; i < run.nrows; i++) {
+        cr_expect_eq(run.rows[i].codec.threads, 2u);
+        cr_expect_eq(run.rows[i].wrong, (uint64_t)0);
+        cr_expect_gt(run.rows[i].encode_GBps.median, 0);
     }
     free(run.rows);
 }
