@@ -14,7 +14,8 @@ zipccl_library(zipccl_exponent
     stat.c
     stat_print.c
 )
-target_link_libraries(zipccl_exponent PUBLIC zipccl_core PRIVATE PkgConfig::GSL zipccl::yajl m)
+target_link_libraries(zipccl_exponent PUBLIC zipccl_core
+    PRIVATE zipccl_exponent_code PkgConfig::GSL zipccl::yajl m)
 
 # The table of settled capacities is checked in, so that core needs no GSL; a test makes it again.
 add_executable(make_capacity_table make_capacity_table.c)

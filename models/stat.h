@@ -10,10 +10,21 @@
 #define ZIPCCL_MODELS_STAT_H
 
 #include "core/codec.h"
+#include "core/codec/layout.h"
 #include "models/exponent_fit.h"
 
 #include <stdbool.h>
 #include <stdio.h>
+
+/* A superblock's mode: its program, and as many again for those after a bitmap of zeros. */
+#define ZIPCCL_NUM_MODES (2 * (ZIPCCL_PROGRAM_CONSTANT + 1))
+
+/* The superblock that gained least. */
+struct zipccl_worst_block {
+    const char *tensor; /* its name, borrowed; NULL if there is no superblock */
+    uint64_t first;     /* element that it starts with */
+    double ratio;       /* without the message's header */
+};
 
 struct zipccl_tensor_stat {
     char *name;             /* owned */
@@ -22,13 +33,18 @@ struct zipccl_tensor_stat {
     uint64_t n;             /* elements */
     uint64_t raw_bytes;     /* as they are */
     uint64_t wire_bytes;    /* one message, measured, and decoded to the same bits */
+    double bound_bytes;     /* if exponents took their entropy (models/exponent_code.h) */
+    double huffman_bytes;   /* if they took Huffman's code; its table is free */
+    bool predicted;         /* the next two are known: bf16, and what the codec does not cover */
     double predicted_bytes; /* one message, by the fitted law */
     double shares_bytes;    /* the same by the tensor's own exponent shares: errors of the law */
     double entropy;         /* bits of an exponent, from the tensor's own shares */
     double zero;            /* share of exact zeros */
-    bool fitted;            /* false without a normal value: no scale, no law */
+    bool fitted;            /* bf16 with a normal value; else no scale, no law */
     double sigma;           /* from the log-moment, over values that are not zero */
     struct zipccl_exponent_fit fit;
+    uint64_t modes[ZIPCCL_NUM_MODES]; /* superblocks of each */
+    struct zipccl_worst_block worst;
 };
 
 struct zipccl_stats {
@@ -48,12 +64,20 @@ zipccl_status zipccl_stats_add(struct zipccl_stats *stats, const char *name, con
                                uint64_t nbytes, struct zipccl_error *error);
 void zipccl_stats_destroy(struct zipccl_stats *stats);
 
-/* All tensors together; sizes and n are sums, nothing is fitted and there is no name. */
+/*
+ * All tensors together; sizes, modes and n are sums, nothing is fitted and there is no name.
+ * Predicted only if every tensor is.
+ */
 struct zipccl_tensor_stat zipccl_stats_total(const struct zipccl_stats *stats);
 
-/* raw / wire size as measured and as predicted; 1 for an empty or an uncovered tensor. */
-double zipccl_stat_measured(const struct zipccl_tensor_stat *stat);
+/* raw / wire size as measured, and what it would be; 1 for an empty or an uncovered tensor. */
+double zipccl_stat_ratio(const struct zipccl_tensor_stat *stat);
+double zipccl_stat_bound(const struct zipccl_tensor_stat *stat);
+double zipccl_stat_huffman(const struct zipccl_tensor_stat *stat);
 double zipccl_stat_predicted(const struct zipccl_tensor_stat *stat);
+
+/* Name of mode 'i' < ZIPCCL_NUM_MODES in text [24]: "22123", "zeros, 323". */
+void zipccl_mode_name(int i, char text[24]);
 
 /* Write a table.  ZIPCCL_ERR_IO if 'out' refuses. */
 zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,

@@ -5,6 +5,8 @@
  */
 #include "models/stat.h"
 
+#include "core/codec/layout.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -25,24 +27,50 @@ static void law_of(const struct zipccl_tensor_stat *stat, char *text, size_t siz
         snprintf(text, size, "%s", name);
 }
 
-static void print_row(const struct zipccl_tensor_stat *stat, int width, FILE *out)
+/* The modes by how many superblocks took them: "22123 x6, 323". */
+static void modes_of(const struct zipccl_tensor_stat *stat, char *text, size_t size)
 {
-    fprintf(out, "%-*s %12" PRIu64 " %6s", width, stat->name, stat->n, stat->dtype_name);
-    if (!stat->covered) {
-        fprintf(out, " %10s %6s %-18s %7s %7s %7s %7s %10.4f %9.4f  not covered\n", "-", "-", "-",
-                "-", "-", "-", "-", 1.0, zipccl_stat_measured(stat));
-        return;
+    uint64_t left[ZIPCCL_NUM_MODES];
+    size_t used = 0;
+    memcpy(left, stat->modes, sizeof left);
+    text[0] = '\0';
+    for (;;) {
+        char name[24];
+        int most = 0;
+        for (int k = 0; k < ZIPCCL_NUM_MODES; k++)
+            most = left[k] > left[most] ? k : most;
+        if (left[most] == 0 || used + 48 > size)
+            return;
+        zipccl_mode_name(most, name);
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "; " : "", name);
+        if (left[most] > 1)
+            used += (size_t)snprintf(text + used, size - used, " x%" PRIu64, left[most]);
+        left[most] = 0;
     }
-    char law[64], sigma[16] = "-", distance[16] = "-", lost[16] = "-";
-    law_of(stat, law, sizeof law);
+}
+
+static void print_row(const struct zipccl_tensor_stat *stat, const char *name, int width, FILE *out)
+{
+    char law[64] = "-", sigma[16] = "-", lost[16] = "-", zero[16] = "-", entropy[16] = "-";
+    char predicted[16] = "-", worst[16] = "-", modes[512];
     if (stat->fitted) {
+        law_of(stat, law, sizeof law);
         snprintf(sigma, sizeof sigma, "%.3g", stat->sigma);
-        snprintf(distance, sizeof distance, "%.4f", stat->fit.distance);
         snprintf(lost, sizeof lost, "%.4f", stat->fit.lost_bits);
     }
-    fprintf(out, " %10s %6.3f %-18s %7s %7s %7.4f %7.4f %10.4f %9.4f\n", sigma, stat->zero, law,
-            distance, lost, stat->entropy, zipccl_exponent_bound(stat->entropy),
-            zipccl_stat_predicted(stat), zipccl_stat_measured(stat));
+    if (stat->covered && stat->name) {
+        snprintf(zero, sizeof zero, "%.3f", stat->zero);
+        snprintf(entropy, sizeof entropy, "%.4f", stat->entropy);
+    }
+    if (stat->predicted)
+        snprintf(predicted, sizeof predicted, "%.4f", zipccl_stat_predicted(stat));
+    if (stat->worst.tensor)
+        snprintf(worst, sizeof worst, "%.4f", stat->worst.ratio);
+    modes_of(stat, modes, sizeof modes);
+    fprintf(out, "%-*s %12" PRIu64 " %6s %9s %6s %-18s %7s %7s %8.4f %8.4f %9s %8.4f %8s  %s\n",
+            width, name, stat->n, stat->dtype_name, sigma, zero, law, lost, entropy,
+            zipccl_stat_bound(stat), zipccl_stat_huffman(stat), predicted, zipccl_stat_ratio(stat),
+            worst, stat->covered ? modes : "not covered");
 }
 
 zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
@@ -53,21 +81,25 @@ zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
         int length = (int)strlen(stats->tensor[i].name);
         width = length > width ? length : width;
     }
-    fprintf(out, "%-*s %12s %6s %10s %6s %-18s %7s %7s %7s %7s %10s %9s\n", width, "tensor", "n",
-            "dtype", "sigma", "zeros", "law", "KS", "lost", "entropy", "bound", "predicted",
-            "measured");
+    fprintf(out, "%-*s %12s %6s %9s %6s %-18s %7s %7s %8s %8s %9s %8s %8s  %s\n", width, "tensor",
+            "n", "dtype", "sigma", "zeros", "law", "lost", "entropy", "bound", "Huffman",
+            "predicted", "ratio", "worst", "modes");
     for (size_t i = 0; i < stats->ntensors; i++)
-        print_row(&stats->tensor[i], width, out);
+        print_row(&stats->tensor[i], stats->tensor[i].name, width, out);
     struct zipccl_tensor_stat total = zipccl_stats_total(stats);
-    fprintf(out, "%-*s %12" PRIu64 " %6s %10s %6s %-18s %7s %7s %7s %7s %10.4f %9.4f\n", width,
-            "total", total.n, "", "", "", "", "", "", "", "", zipccl_stat_predicted(&total),
-            zipccl_stat_measured(&total));
+    print_row(&total, "total", width, out);
+    if (total.worst.tensor)
+        fprintf(out, "worst block: %s, %u elements from %" PRIu64 " on: %.4f\n", total.worst.tensor,
+                ZIPCCL_SUPERBLOCK, total.worst.first, total.worst.ratio);
     fprintf(out,
-            "sigma: from the mean exponent of what is not zero; KS, lost: largest difference of "
-            "cumulative exponent shares and bits an\nexponent that the fitted law would waste; "
-            "entropy: bits an exponent; bound: 16 / (8 + entropy), for independent exponents;\n"
-            "predicted, measured: ratio of one message of the codec, headers included, by the law "
-            "and by coding it (decoded and compared)\n");
+            "sigma: from the mean exponent of what is not zero; lost: bits an exponent that the "
+            "fitted law would waste; entropy: bits an exponent\n"
+            "bound, Huffman: ratio if the tensor's exponents took their entropy, or Huffman's code "
+            "with its table for nothing (bf16: 16 / (8 + entropy))\n"
+            "predicted, ratio: of one message, headers included, by the law (bf16) and by coding "
+            "it (decoded and compared); worst: its worst block\n"
+            "modes: tier programs of core/FORMAT.md and how many blocks of %u elements took them\n",
+            ZIPCCL_SUPERBLOCK);
     if (fflush(out) != 0 || ferror(out))
         return zipccl_fail(error, ZIPCCL_ERR_IO, "cannot write the table");
     return ZIPCCL_OK;
@@ -118,31 +150,57 @@ static void gen_fit(yajl_gen gen, const struct zipccl_tensor_stat *stat)
     yajl_gen_map_close(gen);
 }
 
+static void gen_modes(yajl_gen gen, const struct zipccl_tensor_stat *stat)
+{
+    gen_text(gen, "modes");
+    yajl_gen_map_open(gen);
+    for (int k = 0; k < ZIPCCL_NUM_MODES; k++)
+        if (stat->modes[k]) {
+            char name[24];
+            zipccl_mode_name(k, name);
+            gen_count(gen, name, stat->modes[k]);
+        }
+    yajl_gen_map_close(gen);
+    gen_text(gen, "worst_block");
+    if (!stat->worst.tensor) {
+        yajl_gen_null(gen);
+        return;
+    }
+    yajl_gen_map_open(gen);
+    gen_text(gen, "tensor");
+    gen_text(gen, stat->worst.tensor);
+    gen_count(gen, "first_element", stat->worst.first);
+    gen_number(gen, "ratio", stat->worst.ratio);
+    yajl_gen_map_close(gen);
+}
+
 static void gen_stat(yajl_gen gen, const struct zipccl_tensor_stat *stat, bool total)
 {
     yajl_gen_map_open(gen);
-    if (!total) {
-        gen_text(gen, "name");
-        gen_text(gen, stat->name);
-        gen_text(gen, "dtype");
-        gen_text(gen, stat->dtype_name);
-        gen_text(gen, "covered");
-        yajl_gen_bool(gen, stat->covered);
-    }
+    gen_text(gen, "name");
+    gen_text(gen, total ? "total" : stat->name);
+    gen_text(gen, "dtype");
+    gen_text(gen, total ? "all" : stat->dtype_name);
+    gen_text(gen, "covered");
+    yajl_gen_bool(gen, stat->covered);
     gen_count(gen, "n", stat->n);
     gen_count(gen, "raw_bytes", stat->raw_bytes);
     gen_count(gen, "wire_bytes", stat->wire_bytes);
+    gen_number(gen, "ratio", zipccl_stat_ratio(stat));
+    gen_number(gen, "bound_ratio", zipccl_stat_bound(stat));
+    gen_number(gen, "huffman_ratio", zipccl_stat_huffman(stat));
+    gen_number(gen, "predicted_ratio", stat->predicted ? zipccl_stat_predicted(stat) : NAN);
+    gen_modes(gen, stat);
     if (stat->fitted)
         gen_fit(gen, stat);
     if (stat->covered && !total) {
         gen_number(gen, "zero_share", stat->zero);
         gen_number(gen, "exponent_entropy_bits", stat->entropy);
-        gen_number(gen, "ratio_bound", zipccl_exponent_bound(stat->entropy));
-        gen_number(gen, "ratio_of_own_shares",
-                   stat->raw_bytes ? (double)stat->raw_bytes / stat->shares_bytes : 1);
+        gen_number(gen, "own_shares_ratio",
+                   !stat->predicted  ? NAN
+                   : stat->raw_bytes ? (double)stat->raw_bytes / stat->shares_bytes
+                                     : 1);
     }
-    gen_number(gen, "ratio_predicted", zipccl_stat_predicted(stat));
-    gen_number(gen, "ratio_measured", zipccl_stat_measured(stat));
     yajl_gen_map_close(gen);
 }
 
@@ -156,7 +214,7 @@ zipccl_status zipccl_stats_json(const struct zipccl_stats *stats, const char *pa
     yajl_gen_map_open(gen);
     gen_text(gen, "schema");
     gen_text(gen, "zipccl.codec-stat");
-    gen_count(gen, "version", 1);
+    gen_count(gen, "version", 2);
     gen_text(gen, "file");
     gen_text(gen, path);
     gen_text(gen, "isa");

@@ -10,6 +10,8 @@
 #define ZIPCCL_CORE_CODEC_ROW_H
 
 #include "core/codec/ans.h"
+#include "core/codec/isa.h"
+#include "core/codec/layout.h"
 
 /* Bytes past the end of a work buffer that kernels may read and write. */
 #define ZIPCCL_SLACK 64u
@@ -68,6 +70,8 @@ static inline size_t zipccl_sample_start(size_t i, size_t m, size_t look, size_t
 }
 
 struct zipccl_row {
+    uint32_t needs; /* features that its file was built with: ZIPCCL_BUILT_WITH, 0 for scalar */
+
     /*
      * Sample sub-block 'i' of its superblock: 'm' elements at 'src', 1 <= m <= ZIPCCL_SUBBLOCK.
      * Each 'look' < ZIPCCL_LOOKS takes other elements, as far as there are.
@@ -163,6 +167,18 @@ struct zipccl_row {
     /* Round x [m] to elements (bf16 or fp16), to nearest even; NaN becomes the canonical one. */
     void (*round)(const struct zipccl_fields *fields, const float *x, size_t m, uint8_t *elements);
 };
+
+/*
+ * The features that the file being compiled may use, by the compiler's own macros: __AVX2__ is 1 or
+ * stands for itself, so that ROW_ON_ and it become "0," or one word, and 1 or 0 comes second.
+ */
+#define ZIPCCL_ROW_ON_1               0,
+#define ZIPCCL_ROW_SECOND(a, b, ...)  b
+#define ZIPCCL_ROW_PICK(zero_or_word) ZIPCCL_ROW_SECOND(zero_or_word 1u, 0u, 0)
+#define ZIPCCL_ROW_PASTE(x)           ZIPCCL_ROW_PICK(ZIPCCL_ROW_ON_##x)
+#define ZIPCCL_ROW_IS_ON(x)           ZIPCCL_ROW_PASTE(x)
+#define ZIPCCL_ROW_BIT(name, text)    | ZIPCCL_ROW_IS_ON(__##name##__) << ZIPCCL_FEATURE_##name
+#define ZIPCCL_BUILT_WITH             (0u ZIPCCL_FEATURES(ZIPCCL_ROW_BIT))
 
 extern const struct zipccl_row zipccl_row_scalar;
 #ifdef ZIPCCL_HAVE_X86_ROWS

@@ -405,6 +405,7 @@ const struct zipccl_ans_kernels zipccl_ans_avx2 = {
 };
 
 const struct zipccl_row zipccl_row_avx2 = {
+    .needs = ZIPCCL_BUILT_WITH,
     .sample = sample,
     .cost = cost,
     .split = split,

@@ -380,6 +380,7 @@ static void scatter(size_t size, const uint64_t *words, const uint8_t *rest, siz
 }
 
 const struct zipccl_row zipccl_row_avx512 = {
+    .needs = ZIPCCL_BUILT_WITH,
     .sample = sample,
     .cost = cost,
     .split = split,

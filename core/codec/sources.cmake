@@ -6,6 +6,7 @@ target_sources(zipccl_core PRIVATE
     codec/ans.c
     codec/superblock.c
     codec/message.c
+    codec/directory.c
     codec/reader.c
     codec/fused.c
     codec/pool.c

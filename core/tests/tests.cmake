@@ -3,17 +3,25 @@
 zipccl_criterion_test(test_dtype SOURCES tests/test_dtype.c LIBS zipccl_core)
 set(ZIPCCL_CODEC_TESTS test_codec test_codec_rows test_codec_ratio test_codec_capacity
     test_codec_corrupt test_codec_vectors test_codec_tensors
-    test_codec_types test_codec_fused test_codec_parts test_codec_many test_codec_choice test_codec_ans)
+    test_codec_types test_codec_fused test_codec_parts test_codec_many test_codec_choice
+    test_codec_ans test_codec_isa test_codec_directory)
 foreach(test ${ZIPCCL_CODEC_TESTS})
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/codec_data.c LIBS zipccl_core)
 endforeach()
 
-# Programs to run by hand: figures to look at, and the test vectors' author.
-foreach(program codec_speed make_vectors)
+# Programs to run by hand: figures to look at, a row's digest, and the test vectors' author.
+foreach(program codec_speed isa_probe make_vectors)
     add_executable(${program} tests/${program}.c tests/codec_data.c)
     target_link_libraries(${program} PRIVATE zipccl_core m)
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
+
+# Emulated processors without some features; sanitizers do not run there.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND NOT ZIPCCL_SANITIZE)
+    add_test(NAME codec_cpus COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/cpus.sh
+        $<TARGET_FILE:isa_probe>)
+    set_tests_properties(codec_cpus PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
 
 include(fuzz/fuzz.cmake)
 

@@ -62,15 +62,44 @@ works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
 works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
 works "mini" "$zipccl" trace info mini.jsonl
 works "moe64" "$zipccl" trace info "$moe" -J info.json
-if "$zipccl" help | grep -q '^  codec '; then
+works "zipccl codec COMMAND" "$zipccl" codec --help
+refuses "did you mean 'bench'" "$zipccl" codec bnch
+refuses "found nothing" "$zipccl" codec
+works "Examples:" "$zipccl" codec bench --help
+works "#wrong" "$zipccl" codec bench -b 1K -e 4K -f 2 -n 2 -w 0 -d all --input mixture -J bench.json --csv bench.csv
+grep -q '"memcpy_GBps"' bench.json || failed "no memcpy_GBps in the JSON of codec bench"
+grep -q '^zipccl,scalar,bf16,mixture,' bench.csv || failed "no row of the scalar codec in the CSV of codec bench"
+works '"rows"' "$zipccl" codec bench -b 100 -e 300 -i 100 -n 1 --isa scalar --peers none -J -
+works "wrong elements: 0" "$zipccl" codec bench --input "$tensors" -n 1 --isa best --peers none
+works "2 threads of zipccl" "$zipccl" codec bench -t 2 -b 64K -e 64K -n 1
+refuses "needs one thread" "$zipccl" codec bench -t 2 --peers all
+refuses "-t '0': expected a number from 1" "$zipccl" codec bench -t 0
+refuses "-g is not offered" "$zipccl" codec bench -g 2
+refuses "-o of nccl-tests is not offered" "$zipccl" codec bench -o sum
+refuses "every row is checked" "$zipccl" codec bench --check 0
+refuses "exclude each other" "$zipccl" codec bench -f 2 -i 4K
+refuses "-b is more than -e" "$zipccl" codec bench -b 1M -e 64K
+refuses "expected a size" "$zipccl" codec bench -b 1X
+refuses "expected a size" "$zipccl" codec bench -e 2G
+refuses "-n '0': expected a number from 1" "$zipccl" codec bench -n 0
+refuses "-d 'int8'" "$zipccl" codec bench -d int8
+refuses "did you mean 'gauss'" "$zipccl" codec bench --input gaus
+refuses "expected all, best" "$zipccl" codec bench --isa sse
+refuses "is given twice" "$zipccl" codec bench -b 1K -b 2K
+refuses "expected size, hot or cold" "$zipccl" codec bench --cache warm
+refuses "unexpected argument 'x.safetensors'" "$zipccl" codec bench x.safetensors
+refuses "missing.safetensors" "$zipccl" codec bench --input missing.safetensors
+refuses "two outputs have the same path" "$zipccl" codec bench -J same --csv ./same
+cp "$tensors" own.safetensors
+refuses "must not overwrite an input" "$zipccl" codec bench --input own.safetensors -J own.safetensors
+if "$zipccl" codec --help | grep -q '^  stat '; then
     works "alltoall.dispatch.layer2.step299" "$zipccl" codec stat "$tensors" -J stat.json
     grep -q '"total"' stat.json || failed "no total in the JSON of codec stat"
-    works "entropy" "$zipccl" codec --help
+    works "entropy" "$zipccl" codec stat --help
     refuses "bad.safetensors" "$zipccl" codec stat bad.safetensors -J x.json
     refuses "missing.safetensors" "$zipccl" codec stat missing.safetensors
     refuses "name a .safetensors file" "$zipccl" codec stat
-    refuses "found 'stats'" "$zipccl" codec stats bad.safetensors
-    cp "$tensors" own.safetensors
+    refuses "did you mean 'stat'" "$zipccl" codec stats bad.safetensors
     refuses "must not overwrite an input" "$zipccl" codec stat own.safetensors -J own.safetensors
 fi
 

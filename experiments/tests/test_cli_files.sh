@@ -106,7 +106,7 @@ if [ -w /dev/full ]; then
     loses "$zipccl" replay plain.jsonl -c laptop -f t0
     loses "$zipccl" replay plain.jsonl -c laptop -f t0 -J -
     loses "$sim" version
-    if "$zipccl" help | grep -q '^  codec '; then
+    if "$zipccl" codec --help | grep -q '^  stat '; then
         loses "$zipccl" codec stat tensors.safetensors
     fi
 fi

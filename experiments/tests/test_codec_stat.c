@@ -83,13 +83,21 @@ static void check_file(const char *path, struct class *classes, size_t *nclasses
         yajl_val tensor = YAJL_GET_ARRAY(tensors)->values[i];
         const char *name = YAJL_GET_STRING(member(tensor, "name", yajl_t_string));
         if (!member(tensor, "covered", yajl_t_true)) {
-            cr_expect_eq(number_at(tensor, "ratio_measured"), 1);
+            cr_expect_eq(number_at(tensor, "ratio"), 1);
             continue;
         }
+        double bound = number_at(tensor, "bound_ratio"),
+               huffman = number_at(tensor, "huffman_ratio");
+        cr_expect(huffman <= bound && huffman > 0.85 * bound, "%s", name);
+        cr_expect(member(tensor, "modes", yajl_t_object) &&
+                      member(tensor, "worst_block", yajl_t_object),
+                  "%s", name);
+        if (!member(tensor, "predicted_ratio", yajl_t_number))
+            continue; /* not bf16 */
         struct class *class = class_of(classes, nclasses, name);
         double raw = number_at(tensor, "raw_bytes");
-        double predicted = number_at(tensor, "ratio_predicted");
-        double measured = number_at(tensor, "ratio_measured");
+        double predicted = number_at(tensor, "predicted_ratio");
+        double measured = number_at(tensor, "ratio");
         double off = predicted / measured - 1;
         class->count++;
         class->raw += raw;
