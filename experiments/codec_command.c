@@ -1,80 +1,81 @@
 /*
- * codec_command.c - zipccl codec stat
+ * codec_command.c - zipccl codec: which command is meant
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/codec_command.h"
 
-#include "experiments/codec_stat.h"
-#include "experiments/inspect.h"
 #include "experiments/program.h"
 
-#include <errno.h>
-#include <gsl/gsl_errno.h>
 #include <string.h>
 
 static const char program[] = "zipccl";
 
-struct options {
-    const char *action, *path, *json;
+/* What works; argv[0] is the command's name. */
+static const struct command {
+    const char *name, *arguments, *purpose;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+#ifdef ZIPCCL_HAVE_CODEC_STAT
+    {"stat", "FILE.safetensors", "per tensor: entropy, the bound of exponent coders, the ratio",
+     zipccl_codec_stat_command},
+#endif
+    {"encode", "FILE -o OUT",
+     "compress a file without loss; --dtype for files that are no "
+     ".safetensors",
+     zipccl_codec_encode_command},
+    {"decode", "FILE -o OUT", "restore the file bit for bit", zipccl_codec_decode_command},
+    {"conform", "-- COMMAND", "run the format's test vectors through another decoder",
+     zipccl_codec_conform_command},
 };
 
-static const struct argp_option option_table[] = {
-    {"json", 'J', "FILE", 0, "write the same as JSON; '-': to standard output, instead of the text",
-     0},
-    {0}};
+enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 
-static const char doc[] =
-    "Look at what the codec makes of tensors."
-    "\v  stat FILE.safetensors   per tensor: n, type, sigma, the law that fits, entropy of the "
-    "exponents, the bound 16/(8+H) of a coder of exponents, the ratio that the fitted law "
-    "predicts and the ratio measured; every tensor is decoded and compared bit for bit";
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static int print_help(void)
 {
-    struct options *options = state->input;
+    puts(
+        "Usage: zipccl codec COMMAND [OPTION...]\n"
+        "The codec on files: what it makes of tensors, and other programs that read its format.\n");
+    for (int i = 0; i < NUM_COMMANDS; i++)
+        printf("  %-8s%-18s%s\n", commands[i].name, commands[i].arguments, commands[i].purpose);
+    puts("\nExamples:\n"
+         "  zipccl codec encode model.safetensors -o model.zcf\n"
+         "  zipccl codec decode model.zcf -o model.safetensors\n"
+         "  zipccl codec conform -- python3 core/tests/decoder.py\n"
+         "\n'zipccl codec COMMAND --help' tells more.");
+    return ZIPCCL_EXIT_OK;
+}
 
-    switch (key) {
-    case 'J':
-        if (options->json != NULL) {
-            zipccl_usage_error(program, "codec: -J is given twice");
-            return ECANCELED;
-        }
-        options->json = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (options->path != NULL) {
-            zipccl_usage_error(program, "codec: unexpected argument '%s'", arg);
-            return ECANCELED;
-        }
-        if (options->action == NULL)
-            options->action = arg;
-        else
-            options->path = arg;
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+static int unknown_command(const char *name)
+{
+    const char *names[NUM_COMMANDS + 1] = {NULL};
+    char list[128] = "";
+
+    for (int i = 0; i < NUM_COMMANDS; i++) {
+        names[i] = commands[i].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'",
+                 i == 0                  ? ""
+                 : i + 1 == NUM_COMMANDS ? " or "
+                                         : ", ",
+                 commands[i].name);
     }
+    const char *nearest = name != NULL ? zipccl_nearest_name(name, names) : NULL;
+    if (nearest != NULL)
+        return zipccl_usage_error(program, "codec: expected %s, found '%s'; did you mean '%s'?",
+                                  list, name, nearest);
+    return zipccl_usage_error(program, "codec: expected %s, found %s%s%s", list,
+                              name != NULL ? "'" : "", name != NULL ? name : "nothing",
+                              name != NULL ? "'" : "");
 }
 
 int zipccl_codec_command(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse_option, "stat FILE.safetensors", doc, NULL,
-                                     NULL,         NULL};
-    struct options options = {0};
-    struct zipccl_error error = {""};
-    bool helped;
-    int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl codec", &options, &helped);
+    const char *name = argc > 1 ? argv[1] : NULL;
 
-    if (code != ZIPCCL_EXIT_OK || helped)
-        return code;
-    if (options.action == NULL || strcmp(options.action, "stat") != 0)
-        return zipccl_usage_error(program, "codec: expected 'stat', found '%s'",
-                                  options.action != NULL ? options.action : "nothing");
-    if (options.path == NULL)
-        return zipccl_usage_error(program, "codec stat: name a .safetensors file");
-    /* GSL aborts the process at an error unless told to return it. */
-    gsl_set_error_handler_off();
-    zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_output_spare,
-                                          zipccl_codec_stat_print, zipccl_codec_stat_json, &error);
-    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
+    if (name != NULL && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0))
+        return print_help();
+    for (int i = 0; name != NULL && i < NUM_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    return unknown_command(name);
 }

@@ -10,8 +10,9 @@
 
 enum { BAR = 30 };
 
-void zipccl_progress_start(struct zipccl_progress *progress, bool wanted)
+void zipccl_progress_start(struct zipccl_progress *progress, const char *action, bool wanted)
 {
+    progress->action = action;
     progress->wanted = wanted && isatty(STDERR_FILENO);
     progress->drawn = false;
     progress->last = -1;
@@ -31,7 +32,7 @@ void zipccl_progress_update(void *context, uint64_t done, uint64_t total, const 
     for (int i = 0; i < BAR; i++)
         bar[i] = i < (int)(share * BAR + 0.5) ? '#' : '.';
     bar[BAR] = '\0';
-    fprintf(stderr, "\r\033[Kreplay   [%s] %3.0f %%  %.40s", bar, share * 100,
+    fprintf(stderr, "\r\033[K%-8s [%s] %3.0f %%  %.40s", progress->action, bar, share * 100,
             what != NULL ? what : "");
     fflush(stderr);
 }

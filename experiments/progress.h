@@ -10,13 +10,14 @@
 #include <stdint.h>
 
 struct zipccl_progress {
-    bool wanted; /* draws at all */
-    bool drawn;  /* something stands on the line */
-    int last;    /* permille of the last drawing */
+    const char *action; /* "replay" */
+    bool wanted;        /* draws at all */
+    bool drawn;         /* something stands on the line */
+    int last;           /* permille of the last drawing */
 };
 
 /* Start; draws nothing unless 'wanted' and stderr is a terminal. */
-void zipccl_progress_start(struct zipccl_progress *progress, bool wanted);
+void zipccl_progress_start(struct zipccl_progress *progress, const char *action, bool wanted);
 
 /* Draw if it would look different; the signature is that of zipccl_replay_options.progress. */
 void zipccl_progress_update(void *context, uint64_t done, uint64_t total, const char *what);

@@ -410,7 +410,7 @@ static zipccl_status simulate(const struct options *options, const struct zipccl
     struct zipccl_replay_options replay = options->replay;
     struct zipccl_progress progress;
 
-    zipccl_progress_start(&progress, !options->quiet);
+    zipccl_progress_start(&progress, "replay", !options->quiet);
     replay.progress = progress.wanted ? zipccl_progress_update : NULL;
     replay.progress_context = &progress;
     zipccl_status status = zipccl_replay(trace, cluster, &replay, result, error);

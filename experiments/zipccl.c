@@ -4,9 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/cluster_command.h"
-#ifdef ZIPCCL_HAVE_CODEC_STAT
 #include "experiments/codec_command.h"
-#endif
 #include "experiments/program.h"
 #include "experiments/trace_command.h"
 
@@ -27,9 +25,8 @@ static const struct command {
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
     {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
-#ifdef ZIPCCL_HAVE_CODEC_STAT
-    {"codec", "look at what the codec makes of tensors", zipccl_codec_command},
-#endif
+    {"codec", "compress files and restore them; look at what the codec makes of tensors",
+     zipccl_codec_command},
     {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
