@@ -66,7 +66,7 @@ static void take_rest(struct writer *w, const uint8_t *elements)
     size_t size = w->fields->size;
     for (size_t i = 0; i < w->n; i++) {
         uint32_t x = load(elements + i * size, size);
-        if (w->odd->bitmap && x == 0)
+        if (w->odd->bitmap && x == 0 && !(w->odd->keep_zeros && i % 23 == 0))
             continue;
         w->words[i / 64] |= 1ull << i % 64;
         w->raw[w->nrest] = elements + i * size;

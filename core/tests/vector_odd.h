@@ -22,6 +22,7 @@ struct odd {
     uint8_t base;    /* of every sub-block */
     uint8_t planes;  /* those that are there although all 0, beside those that are not */
     bool bitmap;     /* takes zeros out */
+    bool keep_zeros; /* but not all of them */
     bool all_groups; /* the bitmap shows groups without a bit set, too */
     uint8_t fill;    /* what stands in gaps and in bits beyond the elements */
     unsigned store;  /* 1 of so many elements escapes every tier; 0: none that need not */

@@ -293,9 +293,17 @@ static void add_bitmaps(struct vector_set *set)
         {"bitmap_word_more", "an element more in a word of the bitmap", 8, 0x01},
         {"bitmap_word_less", "an element less in a word of the bitmap", 8, 0x01},
     };
-    const struct vector *v = set_find(set, PB);
+    const struct vector *v = set_find(set, "accepted/bitmap_empty_group");
     struct zipccl_entry entry;
     size_t variable = variable_at(v, &entry);
+    /* Group 10, the last, is empty. */
+    uint8_t *last = duplicate(v->wire, v->nbytes);
+    last[variable + 1] ^= 0x04;
+    save(set, "bitmap_last_group", last, v->nbytes,
+         "the bitmap shows a group less than the entry says, one without elements");
+    free(last);
+    v = set_find(set, PB);
+    variable = variable_at(v, &entry);
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         uint8_t *wire = duplicate(v->wire, v->nbytes), *byte = wire + variable + cases[k].byte;
         /* In a word, the first bit that is clear, or the first that is set. */
@@ -308,12 +316,12 @@ static void add_bitmaps(struct vector_set *set)
     }
 }
 
-/* Messages put together by hand behind a header with the right check. */
-static void add_made(struct vector_set *set, const char *name, size_t n, const uint8_t *entries,
-                     size_t nentries, size_t nbytes, const char *about)
+/* Messages put together by hand: entries, and zeros, behind a header with the right check. */
+static void add_made(struct vector_set *set, const char *name, enum zipccl_dtype dtype, size_t n,
+                     const uint8_t *entries, size_t nentries, size_t nbytes, const char *about)
 {
-    uint8_t wire[512] = {0};
-    zipccl_message_write_header(wire, ZIPCCL_BFLOAT16, 0, n, ZIPCCL_MESSAGE_HEADER_BYTES);
+    uint8_t wire[1024] = {0};
+    zipccl_message_write_header(wire, dtype, 0, n, ZIPCCL_MESSAGE_HEADER_BYTES);
     zipccl_put_u64(wire + BODY, nbytes - ZIPCCL_MESSAGE_HEADER_BYTES);
     zipccl_message_set_flags(wire, 0);
     memcpy(wire + ENTRY, entries, 32 * nentries);
@@ -322,17 +330,32 @@ static void add_made(struct vector_set *set, const char *name, size_t n, const u
 
 static void add_by_hand(struct vector_set *set)
 {
-    /* Each entry: program 1, rest 16 or 20, base 127; or constant; or a bitmap, rest 0, group 1. */
-    static const uint8_t short_one[32] = {[0] = 1, [12] = 20, [16] = 127};
+    /* Byte 0 is the program, 1 the planes, 12 the rest, 14 the groups, 16 the base. */
+    static const uint8_t sixteen[32] = {[0] = 1, [12] = 16, [16] = 127};
+    static const uint8_t sixty_four[32] = {[0] = 1, [12] = 64, [16] = 127};
     static const uint8_t second[64] = {
         [0] = 8, [16] = 0x80, [17] = 0x3f, [32] = 1, [44] = 16, [48] = 127};
     static const uint8_t no_rest[32] = {[0] = 128, [14] = 1};
     static const uint8_t no_groups[32] = {[0] = 128};
-    add_made(set, "coded_no_shorter", 20, short_one, 1, 128, "a coded message longer than raw");
-    add_made(set, "superblock_no_shorter", 16400, second, 2, 128 + 64,
+    static const uint8_t one_plane[32] = {[0] = 1, [1] = 1, [13] = 2, [16] = 127};
+    static const uint8_t four_planes[32] = {[0] = 1, [1] = 15, [13] = 2, [16] = 15};
+    static const uint8_t five_planes[32] = {[0] = 1, [1] = 31, [13] = 2, [16] = 7};
+    enum zipccl_dtype bf16 = ZIPCCL_BFLOAT16;
+    add_made(set, "coded_no_shorter", bf16, 64, sixty_four, 1, 64 + 128,
+             "a coded message longer than raw, whose superblock is shorter");
+    add_made(set, "superblock_alone", bf16, 16, sixteen, 1, 64 + 64,
+             "a coded message and superblock longer than raw");
+    add_made(set, "superblock_no_shorter", bf16, 16400, second, 2, 128 + 64,
              "a superblock that takes as much as raw and is not raw");
-    add_made(set, "bitmap_rest_0", 1000, no_rest, 1, 64 + 16, "a bitmap that leaves nothing");
-    add_made(set, "bitmap_nothing", 1000, no_groups, 1, 64 + 8, "a bitmap of no groups, no rest");
+    add_made(set, "planes_bf16_there", bf16, 512, one_plane, 1, 64 + 704,
+             "a plane that bf16 does not have, with its bytes");
+    add_made(set, "planes_fp16_there", ZIPCCL_FLOAT16, 512, four_planes, 1, 64 + 896,
+             "a plane that fp16 does not have, with its bytes");
+    add_made(set, "planes_e4m3_there", ZIPCCL_FLOAT8_E4M3, 512, five_planes, 1, 64 + 448,
+             "a plane that e4m3 does not have, with its bytes");
+    add_made(set, "bitmap_rest_0", bf16, 1000, no_rest, 1, 64 + 16, "a bitmap that leaves nothing");
+    add_made(set, "bitmap_nothing", bf16, 1000, no_groups, 1, 64 + 8,
+             "a bitmap of no groups, no rest");
     uint8_t wire[ZIPCCL_MESSAGE_HEADER_BYTES];
     zipccl_message_write_header(wire, ZIPCCL_BFLOAT16, ZIPCCL_MESSAGE_OVERFLOW, 700, sizeof wire);
     set_add_refused(set, "refused/overflow", VERDICT_OVERFLOW, wire, sizeof wire,
