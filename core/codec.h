@@ -27,6 +27,15 @@ enum zipccl_isa zipccl_isa_best(void);
 bool zipccl_isa_usable(enum zipccl_isa isa);
 const char *zipccl_isa_name(enum zipccl_isa isa);
 
+/*
+ * What encoding goes for.  Decoding needs not know: any decoder reads both.
+ *
+ * FAST   near the speed of memcpy; within a percent of the exponents' entropy
+ * RATIO  for slow links: several times slower, and at or below the exponents' entropy, since the
+ *        leading mantissa bit is coded with them; no superblock is longer than with FAST
+ */
+enum zipccl_effort { ZIPCCL_EFFORT_FAST = 0, ZIPCCL_EFFORT_RATIO, ZIPCCL_NUM_EFFORTS };
+
 /* Bytes of the header at the start of every message. */
 #define ZIPCCL_MESSAGE_HEADER_BYTES 32
 
@@ -71,6 +80,11 @@ size_t zipccl_bound(enum zipccl_dtype dtype, size_t n);
  */
 zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *src, size_t n,
                             void *dst, size_t capacity, void *scratch, size_t *nbytes);
+
+/* zipccl_encode() with an effort; ZIPCCL_ERR_ARG for an invalid one. */
+zipccl_status zipccl_encode_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                   enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
+                                   size_t capacity, void *scratch, size_t *nbytes);
 
 /*
  * Read the header of a message of which 'nbytes' bytes were received.
@@ -118,6 +132,11 @@ zipccl_status zipccl_decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const 
 zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, const float *src,
                                 size_t n, void *dst, size_t capacity, void *scratch,
                                 size_t *nbytes);
+
+/* zipccl_encode_f32() with an effort; ZIPCCL_ERR_ARG for an invalid one. */
+zipccl_status zipccl_encode_f32_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                       enum zipccl_dtype dtype, const float *src, size_t n,
+                                       void *dst, size_t capacity, void *scratch, size_t *nbytes);
 
 /*
  * Decode a message of exactly 'n' elements of 'dtype' (bf16, fp16 or fp32) and add each to 'acc'.

@@ -26,7 +26,8 @@ void zipccl_comm_config_init(struct zipccl_comm_config *config)
         .mode = ZIPCCL_MODE_ADAPTIVE,
         .max_staging_bytes = DEFAULT_STAGING_BYTES,
         /* Round figures of one core per rank: memcpy between threads, codec of notes/codec.md at
-         * its scalar end; assumptions until measured on the machine at hand. */
+         * its scalar end; assumptions until measured on the machine at hand.  For ratio the scalar
+         * row as measured, experiments/codec_log.md. */
         .params = {.gpus_per_node = 0,
                    .nics_per_node = 1,
                    .nvlink_Bps = 8e9,
@@ -39,7 +40,9 @@ void zipccl_comm_config_init(struct zipccl_comm_config *config)
                    .fence_s = 1e-6,
                    .copy_Bps = 8e9,
                    .channels = 1,
-                   .codec_sm_share = 1},
+                   .codec_sm_share = 1,
+                   .ratio_encode_Bps = 2e8,
+                   .ratio_decode_Bps = 2e8},
     };
 }
 
@@ -66,15 +69,17 @@ static uint64_t hash_options(const struct zipccl_comm_config *c)
         hash = zipccl_comm_hash_u64(hash, (unsigned char)*p);
     hash = zipccl_comm_hash_u64(hash, c->nchunks);
     hash = zipccl_comm_hash_u64(hash, c->capacity_class);
+    hash = zipccl_comm_hash_u64(hash, (uint64_t)c->effort);
     return zipccl_comm_hash_u64(hash, c->max_staging_bytes);
 }
 
 static uint64_t hash_params(const struct zipccl_cost_params *p)
 {
     const uint32_t whole[] = {p->gpus_per_node, p->nics_per_node, p->channels};
-    const double rates[] = {p->nvlink_Bps, p->nvlink_alpha_s, p->nic_Bps,    p->nic_alpha_s,
-                            p->fabric_Bps, p->encode_Bps,     p->decode_Bps, p->codec_launch_s,
-                            p->fence_s,    p->codec_sm_share, p->copy_Bps};
+    const double rates[] = {
+        p->nvlink_Bps, p->nvlink_alpha_s,   p->nic_Bps,         p->nic_alpha_s, p->fabric_Bps,
+        p->encode_Bps, p->decode_Bps,       p->codec_launch_s,  p->fence_s,     p->codec_sm_share,
+        p->copy_Bps,   p->ratio_encode_Bps, p->ratio_decode_Bps};
     uint64_t hash = ZIPCCL_COMM_HASH_START;
 
     for (unsigned i = 0; i < sizeof whole / sizeof *whole; i++)
@@ -200,6 +205,14 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
 
     if ((unsigned)c->mode > ZIPCCL_MODE_ADAPTIVE)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "mode %d is none", (int)c->mode);
+    if ((unsigned)c->effort >= ZIPCCL_NUM_EFFORTS ||
+        (c->effort == ZIPCCL_EFFORT_RATIO &&
+         !(c->params.ratio_encode_Bps > 0 && c->params.ratio_decode_Bps > 0)))
+        return zipccl_fail(
+            error, ZIPCCL_ERR_ARG,
+            "effort %d: expected ZIPCCL_EFFORT_FAST, or ZIPCCL_EFFORT_RATIO with its "
+            "rates in 'params'",
+            (int)c->effort);
     if (c->strategy != NULL) {
         comm->pinned = zipccl_strategy_find(c->strategy);
         if (comm->pinned == NULL)

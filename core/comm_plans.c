@@ -44,13 +44,15 @@ static const struct zipccl_strategy *strategy_of(const struct zipccl_plan *plan)
 }
 
 /* The pinned strategy if it serves the call, else the cheapest of the mode. */
-static zipccl_status choose(struct zipccl_comm *comm, const struct zipccl_call *call,
+static zipccl_status choose(struct zipccl_comm *comm, const struct zipccl_call *any_effort,
                             struct zipccl_plan **out)
 {
+    struct zipccl_call effort = *any_effort, *call = &effort;
     const struct zipccl_strategy *strategy;
     struct zipccl_plan *plan;
     zipccl_status status;
 
+    call->effort = comm->config.effort;
     if (comm->pinned != NULL && comm->pinned->serves(call)) {
         status = build(comm, comm->pinned, call, comm->config.nchunks, out);
         if (status != ZIPCCL_ERR_UNSUPPORTED)
@@ -64,6 +66,7 @@ static zipccl_status choose(struct zipccl_comm *comm, const struct zipccl_call *
         return ZIPCCL_OK;
     }
     /* The chooser prices class 0; the communicator may have another. */
+    call->effort = (enum zipccl_effort)plan->effort;
     status = build(comm, strategy, call, plan->nchunks, out);
     zipccl_plan_destroy(plan);
     return status;
@@ -81,6 +84,7 @@ static zipccl_status settle_chunk_n(const struct zipccl_comm *comm, const struct
         size_t got;
 
         window.count = PAIR_WINDOW * chunk_n;
+        window.effort = rule->effort;
         ZIPCCL_TRY(build(comm, rule->strategy, &window, PAIR_WINDOW, &plan));
         got = plan->chunk_n;
         zipccl_plan_destroy(plan);
@@ -105,6 +109,7 @@ static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_cal
         window.count = PAIR_WINDOW * PAIR_CHUNK_N;
         ZIPCCL_TRY(choose(comm, &window, &plan));
         rule->strategy = strategy_of(plan);
+        rule->effort = (enum zipccl_effort)plan->effort;
         zipccl_plan_destroy(plan);
         if (rule->strategy == NULL)
             return ZIPCCL_ERR_INTERNAL;
@@ -171,9 +176,11 @@ static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *ke
         status = choose(comm, key, out);
     } else {
         size_t nchunks = key->count / rule->chunk_n + (key->count % rule->chunk_n != 0);
+        struct zipccl_call call = *key;
 
+        call.effort = rule->effort;
         status = nchunks > UINT32_MAX ? ZIPCCL_ERR_UNSUPPORTED
-                                      : build(comm, rule->strategy, key, (uint32_t)nchunks, out);
+                                      : build(comm, rule->strategy, &call, (uint32_t)nchunks, out);
         if (status == ZIPCCL_OK && rule->strategy->chunked && nchunks > 1 &&
             (*out)->chunk_n != rule->chunk_n) {
             /* More chunks than a plan can have: cut anew, the two ends would not agree. */

@@ -21,6 +21,7 @@ struct zipccl_cached_plan {
 struct zipccl_pair_rule {
     bool known;
     const struct zipccl_strategy *strategy;
+    enum zipccl_effort effort;
     size_t chunk_n; /* elements of a full chunk, for every count */
 };
 

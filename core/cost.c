@@ -47,9 +47,15 @@ struct pricing {
     uint32_t nmemos;
 };
 
-static bool params_valid(const struct zipccl_cost_params *p)
+static bool params_valid(const struct zipccl_cost_params *p, const struct zipccl_plan *plan)
 {
-    const double rates[] = {p->nvlink_Bps, p->nic_Bps, p->encode_Bps, p->decode_Bps, p->copy_Bps};
+    const double rates[] = {p->nvlink_Bps,
+                            p->nic_Bps,
+                            p->encode_Bps,
+                            p->decode_Bps,
+                            p->copy_Bps,
+                            zipccl_cost_encode_Bps(p, plan),
+                            zipccl_cost_decode_Bps(p, plan)};
     const double others[] = {p->nvlink_alpha_s, p->nic_alpha_s, p->fabric_Bps, p->codec_launch_s,
                              p->fence_s};
 
@@ -319,9 +325,9 @@ double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_s
 static double price_local(struct pricing *p, const struct zipccl_step *s)
 {
     double size = (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype), most = 0;
-    double rate = s->kind == ZIPCCL_STEP_ENCODE ? p->params->encode_Bps
+    double rate = s->kind == ZIPCCL_STEP_ENCODE ? zipccl_cost_encode_Bps(p->params, p->plan)
                   : s->kind == ZIPCCL_STEP_COPY ? p->params->copy_Bps
-                                                : p->params->decode_Bps;
+                                                : zipccl_cost_decode_Bps(p->params, p->plan);
     const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
 
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
@@ -489,7 +495,7 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
     struct zipccl_cost cost = {0};
     zipccl_status status;
 
-    if (!params_valid(params) || p.topology->nranks != plan->nranks)
+    if (!params_valid(params, plan) || p.topology->nranks != plan->nranks)
         return ZIPCCL_ERR_ARG;
     status = prepare(&p);
     for (uint32_t i = 0; i < plan->nsteps && status == ZIPCCL_OK; i++)

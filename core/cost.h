@@ -24,6 +24,7 @@
 #ifndef ZIPCCL_CORE_COST_H
 #define ZIPCCL_CORE_COST_H
 
+#include "core/codec.h"
 #include "core/lower.h"
 #include "core/plan.h"
 
@@ -43,7 +44,22 @@ struct zipccl_cost_params {
     double copy_Bps;        /* device-local copy */
     uint32_t channels;      /* rings of native collectives */
     double codec_sm_share;  /* part of the GPU the codec takes while it runs, 0..1 */
+    /* The same codec rates with ZIPCCL_EFFORT_RATIO; 0: not known, and then no plan has it. */
+    double ratio_encode_Bps, ratio_decode_Bps;
 };
+
+/* Rates of the effort of 'plan'. */
+static inline double zipccl_cost_encode_Bps(const struct zipccl_cost_params *params,
+                                            const struct zipccl_plan *plan)
+{
+    return plan->effort == ZIPCCL_EFFORT_RATIO ? params->ratio_encode_Bps : params->encode_Bps;
+}
+
+static inline double zipccl_cost_decode_Bps(const struct zipccl_cost_params *params,
+                                            const struct zipccl_plan *plan)
+{
+    return plan->effort == ZIPCCL_EFFORT_RATIO ? params->ratio_decode_Bps : params->decode_Bps;
+}
 
 /* A communicator's ranks placed on the machine: port numbers for the load sums. */
 struct zipccl_placement {
@@ -67,7 +83,8 @@ struct zipccl_cost {
  *
  * Uneven ops need sizes->splits.
  * Cost: one lowering for chunks of the same size; pairs are lowered chunk by chunk.
- * ZIPCCL_ERR_ARG if rates are not positive or the topology does not match, and as zipccl_lower();
+ * ZIPCCL_ERR_ARG if rates that 'plan' needs are not positive or the topology does not match, and as
+ * zipccl_lower();
  * ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,

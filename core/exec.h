@@ -54,6 +54,7 @@ struct zipccl_exec_ops {
 
 struct zipccl_exec {
     const struct zipccl_exec_ops *ops;
+    enum zipccl_effort effort; /* of 'encode'; set by the executor before each run of a plan */
 };
 
 /*

@@ -91,8 +91,8 @@ static zipccl_status cpu_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
 {
     struct exec_cpu *cpu = (struct exec_cpu *)e;
     unsigned i = take_scratch(cpu);
-    zipccl_status status =
-        zipccl_encode(cpu->isa, dtype, src, n, dst, capacity, cpu->scratch[i], nbytes);
+    zipccl_status status = zipccl_encode_effort(cpu->isa, e->effort, dtype, src, n, dst, capacity,
+                                                cpu->scratch[i], nbytes);
 
     return_scratch(cpu, i);
     return status;

@@ -241,6 +241,7 @@ zipccl_status zipccl_execute(const struct zipccl_run *run, struct zipccl_transpo
         s->plan = run->plan;
         s->transport = transport;
         s->exec = exec;
+        exec->effort = (enum zipccl_effort)run->plan->effort;
         s->rank = transport->rank;
         s->nranks = transport->nranks;
         s->element = zipccl_dtype_size((enum zipccl_dtype)run->plan->dtype);

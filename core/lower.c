@@ -85,6 +85,8 @@ static uint64_t message_bytes(const struct lowering *l, const struct zipccl_grou
     if (l->sizes->bytes == NULL)
         return zipccl_bound(dtype, n);
     name_ends(l, g, from, to, b, &src, &dst);
+    if (l->plan->effort == ZIPCCL_EFFORT_RATIO && l->sizes->ratio_bytes != NULL)
+        return l->sizes->ratio_bytes(l->sizes->context, src, dst, n);
     return l->sizes->bytes(l->sizes->context, src, dst, n);
 }
 

@@ -50,6 +50,8 @@ static inline size_t zipccl_ring_part_offset(size_t n, uint32_t channels, uint32
  */
 struct zipccl_wire_sizes {
     size_t (*bytes)(void *context, uint32_t src, uint32_t dst, size_t n);
+    /* The same in plans with ZIPCCL_EFFORT_RATIO; NULL: not known, 'bytes' is taken for them. */
+    size_t (*ratio_bytes)(void *context, uint32_t src, uint32_t dst, size_t n);
     void *context;
     const size_t *splits; /* [nranks * nranks] of uneven ops, elements; else NULL */
     /* Whether a FIXED message of n elements from src overflows (raw resend); NULL: never. */

@@ -62,6 +62,7 @@ void zipccl_builder_start(struct zipccl_builder *builder, const struct zipccl_ca
     plan->op = (uint8_t)call->op;
     plan->dtype = (uint8_t)call->dtype;
     plan->redop = ZIPCCL_SUM;
+    plan->effort = (uint8_t)call->effort;
     plan->nranks = topology->nranks;
     plan->root = call->op == ZIPCCL_BROADCAST ? call->root : 0;
     plan->count = call->count;
@@ -182,9 +183,10 @@ static uint64_t digest_step(uint64_t hash, const struct zipccl_step *s)
 uint64_t zipccl_plan_digest(const struct zipccl_plan *plan)
 {
     const uint64_t numbers[] = {
-        plan->op,     plan->dtype,          plan->redop,    plan->root,        plan->compressed,
-        plan->nranks, plan->count,          plan->chunk_n,  plan->raw_below_n, plan->nchunks,
-        plan->nslots, plan->capacity_class, plan->tx_bytes, plan->rx_bytes,    plan->nsteps};
+        plan->op,          plan->dtype,    plan->redop,  plan->root,
+        plan->compressed,  plan->nranks,   plan->count,  plan->chunk_n,
+        plan->raw_below_n, plan->nchunks,  plan->nslots, plan->capacity_class,
+        plan->tx_bytes,    plan->rx_bytes, plan->nsteps, plan->effort};
     uint64_t hash =
         fnv_bytes(UINT64_C(0xcbf29ce484222325), plan->strategy, strlen(plan->strategy) + 1);
 

@@ -153,6 +153,7 @@ struct zipccl_plan {
     uint8_t op, dtype;  /* enum zipccl_op, enum zipccl_dtype */
     uint8_t redop;      /* NATIVE reductions; else ZIPCCL_SUM */
     uint8_t compressed; /* some step encodes */
+    uint8_t effort;     /* enum zipccl_effort of what it encodes */
     uint32_t nranks, root;
     size_t count;            /* NCCL argument; uneven ops: largest pair count the plan serves */
     size_t chunk_n;          /* elements of a full chunk */

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/codec.h"
 #include "core/plan.h"
 
 #include <stdio.h>
@@ -101,7 +102,10 @@ void zipccl_plan_print(const struct zipccl_plan *plan, FILE *out)
         fprintf(out, " + tmp %zu", plan->tmp_bytes);
     if (plan->acc_bytes > 0)
         fprintf(out, " + acc %zu", plan->acc_bytes);
-    fprintf(out, " B, %u steps\n", plan->nsteps);
+    fprintf(out, " B, %u steps", plan->nsteps);
+    if (plan->effort == ZIPCCL_EFFORT_RATIO)
+        fputs(", coded for ratio", out);
+    fputc('\n', out);
     for (uint32_t i = 0; i < plan->nsteps; i++)
         print_step(&plan->steps[i], i, out);
 }

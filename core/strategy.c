@@ -65,17 +65,29 @@ size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_clas
 /* Mean ratio of the codec on Gaussian data, in ten-thousandths.  Source: DESIGN section 3, tier
  * program 2,1,2,2,2 with its headers. */
 #define GAUSSIAN_RATIO 15040u
+/* The same with ZIPCCL_EFFORT_RATIO, 64 KiB messages.  Source: test_codec_ans. */
+#define GAUSSIAN_MAX_RATIO 15158u
+
+static size_t bytes_at(enum zipccl_dtype dtype, size_t n, size_t ratio)
+{
+    size_t raw = n * zipccl_dtype_size(dtype), bound = zipccl_bound(dtype, n);
+    size_t coded = ZIPCCL_MESSAGE_HEADER_BYTES + raw / ratio * 10000 + raw % ratio * 10000 / ratio;
+
+    return coded < bound ? coded : bound;
+}
 
 static size_t gaussian_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
 {
-    enum zipccl_dtype dtype = *(const enum zipccl_dtype *)context;
-    size_t raw = n * zipccl_dtype_size(dtype), bound = zipccl_bound(dtype, n);
-    size_t coded = ZIPCCL_MESSAGE_HEADER_BYTES + raw / GAUSSIAN_RATIO * 10000 +
-                   raw % GAUSSIAN_RATIO * 10000 / GAUSSIAN_RATIO;
-
     (void)src;
     (void)dst;
-    return coded < bound ? coded : bound;
+    return bytes_at(*(const enum zipccl_dtype *)context, n, GAUSSIAN_RATIO);
+}
+
+static size_t gaussian_ratio_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
+{
+    (void)src;
+    (void)dst;
+    return bytes_at(*(const enum zipccl_dtype *)context, n, GAUSSIAN_MAX_RATIO);
 }
 
 /*
@@ -142,7 +154,8 @@ static void try_strategies(bool compressed, const struct zipccl_call *call,
         const struct zipccl_strategy *strategy = zipccl_strategies[i];
         uint32_t most = zipccl_strategy_chunks(strategy, call) ? 16 : 1, before = 0;
 
-        if (strategy->compressed != compressed || !strategy->serves(call))
+        if (strategy->compressed != compressed || !strategy->serves(call) ||
+            (compressed && call->effort == ZIPCCL_EFFORT_RATIO && !strategy->exact_sizes))
             continue;
         for (uint32_t k = 1; k <= most; k *= 2) {
             uint32_t nchunks = k;
@@ -169,7 +182,11 @@ zipccl_status zipccl_choose(const struct zipccl_call *call,
                             struct zipccl_cost *cost)
 {
     enum zipccl_dtype dtype = call->dtype;
-    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes, .context = &dtype, .by_n = true};
+    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes,
+                                     .ratio_bytes = gaussian_ratio_bytes,
+                                     .context = &dtype,
+                                     .by_n = true};
+    struct zipccl_call fast = *call, slow = *call;
     bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
     zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
     struct choice best = {NULL, {0}};
@@ -182,12 +199,17 @@ zipccl_status zipccl_choose(const struct zipccl_call *call,
         if (splits == NULL)
             return ZIPCCL_ERR_NOMEM;
     }
+    fast.effort = ZIPCCL_EFFORT_FAST;
+    slow.effort = ZIPCCL_EFFORT_RATIO;
     if (mode != ZIPCCL_MODE_COMPRESSED)
-        try_strategies(false, call, placement, params, &used, max_staging_bytes, &best, &status);
-    if (mode != ZIPCCL_MODE_RAW)
-        try_strategies(true, call, placement, params, &used, max_staging_bytes, &best, &status);
+        try_strategies(false, &fast, placement, params, &used, max_staging_bytes, &best, &status);
+    if (mode != ZIPCCL_MODE_RAW && call->effort != ZIPCCL_EFFORT_RATIO)
+        try_strategies(true, &fast, placement, params, &used, max_staging_bytes, &best, &status);
+    if (mode != ZIPCCL_MODE_RAW && used.ratio_bytes != NULL && params->ratio_encode_Bps > 0 &&
+        params->ratio_decode_Bps > 0)
+        try_strategies(true, &slow, placement, params, &used, max_staging_bytes, &best, &status);
     if (mode == ZIPCCL_MODE_COMPRESSED && best.plan == NULL)
-        try_strategies(false, call, placement, params, &used, max_staging_bytes, &best, &status);
+        try_strategies(false, &fast, placement, params, &used, max_staging_bytes, &best, &status);
     free(splits);
     if (best.plan == NULL)
         return status;

@@ -17,6 +17,7 @@
 #ifndef ZIPCCL_CORE_STRATEGY_H
 #define ZIPCCL_CORE_STRATEGY_H
 
+#include "core/codec.h"
 #include "core/cost.h"
 #include "core/plan.h"
 
@@ -29,6 +30,7 @@ struct zipccl_call {
     size_t count;    /* NCCL argument: all_gather send count, reduce_scatter receive count,
                            alltoall per peer, all_reduce and broadcast whole; uneven: largest pair */
     bool has_native; /* the transport offers this op itself */
+    enum zipccl_effort effort; /* plans are built with it; for the chooser see zipccl_choose() */
 };
 
 enum zipccl_mode {
@@ -55,6 +57,7 @@ enum zipccl_mode {
 struct zipccl_strategy {
     const char *name; /* rings add " x<channels>" to it in the name of a plan */
     bool compressed;
+    bool exact_sizes;       /* messages are as long as they are: what shrinks more, sends less */
     bool chunked;           /* plans differ with nchunks; else they have one chunk */
     bool chunks_reductions; /* the same of its reductions, where 'chunked' is false */
     bool (*serves)(const struct zipccl_call *call);
@@ -95,8 +98,11 @@ size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_clas
  * The price is the time alone: what the codec takes from other work on the GPU
  * (params->codec_sm_share) is for the caller to weigh.
  *
+ * Plans of exact sizes are priced with each effort: ZIPCCL_EFFORT_RATIO where 'params' has its rates
+ * and 'sizes' its sizes, ZIPCCL_EFFORT_FAST unless call->effort is RATIO.
+ *
  * sizes   expected wire sizes, equal on all ranks; NULL: Gaussian data at the codec's mean ratio,
- *         1.504.  Without splits an alltoallv is priced as if each pair moved 'count' and a
+ *         1.504, with ZIPCCL_EFFORT_RATIO 1.516.  Without splits an alltoallv is priced as if each pair moved 'count' and a
  *         sendrecv as a shift to the next node
  * cost    out, price of the chosen plan, NULL if not wanted
  * The caller destroys '*out'.  ZIPCCL_ERR_UNSUPPORTED if no strategy serves the call.

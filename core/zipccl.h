@@ -43,6 +43,9 @@ struct zipccl_comm_config {
     uint32_t nchunks;                 /* with 'strategy': chunks; 0: 1; not for uneven ops, whose
                                          chunks have one size for the whole communicator */
     uint32_t capacity_class;          /* see zipccl_capacity() */
+    enum zipccl_effort effort;        /* RATIO: every compressed message has it, needs its rates in
+                                         'params'; FAST: also RATIO where the chooser finds it
+                                         cheaper and 'params' has its rates */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
     struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
 };

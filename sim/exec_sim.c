@@ -167,7 +167,8 @@ static zipccl_status sim_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
     if (s->sizes != NULL)
         status = encode_by_pointer(s, dtype, n, dst, capacity, nbytes);
     else
-        status = zipccl_encode(s->isa, dtype, src, n, dst, capacity, s->scratch, nbytes);
+        status = zipccl_encode_effort(s->isa, e->effort, dtype, src, n, dst, capacity, s->scratch,
+                                      nbytes);
     if (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW)
         add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)*nbytes, s->encode_Bps);
     return status;

@@ -201,7 +201,8 @@ static zipccl_status add_codec(const struct zipccl_plan *plan,
         for (uint32_t r = 0; r < plan->nranks; r++) {
             double nbytes = zipccl_cost_local_n(plan, s, placement->topology, splits, r) * size;
 
-            flow->codec_s[r] += nbytes / (encode ? params->encode_Bps : params->decode_Bps);
+            flow->codec_s[r] += nbytes / (encode ? zipccl_cost_encode_Bps(params, plan)
+                                                 : zipccl_cost_decode_Bps(params, plan));
             flow->hbm_bytes[r] += nbytes * traffic;
         }
     }

@@ -53,6 +53,10 @@ static const uint16_t gaussian[16] = {672, 668, 665, 663, 662, 662, 662, 663,
 #define FEW_SUBBLOCKS 4u
 /* Octaves that a search goes to either side. */
 #define REACH 6
+/* Tops that a table of program ANS can have in one superblock. */
+#define ANS_TOPS 32
+/* Another shape than the Gaussian's must gain 1/8 bit in so many exponents, against chance. */
+#define SHAPE_CHANCE 4
 
 /* All that choosing looks at. */
 struct choice {
@@ -61,6 +65,7 @@ struct choice {
     size_t m, nsub, nlooks;
     struct zipccl_sample *sample; /* [nlooks][nsub] */
     uint32_t nsampled, nzero;
+    int centre;      /* the common location */
     uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
     int location[ZIPCCL_SUBBLOCKS]; /* the common one unless 'own' */
     bool own[ZIPCCL_SUBBLOCKS];     /* the sub-block's scale is not the superblock's */
@@ -134,6 +139,7 @@ static int locate(struct choice *c)
         if (!c->own[i])
             c->location[i] = centre;
     }
+    c->centre = centre;
     return centre;
 }
 
@@ -232,6 +238,87 @@ static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
         entry->program = ZIPCCL_PROGRAM_RAW;
 }
 
+/* Lowest top and the tables of program ANS if the data has 'shape'. */
+static void laws_of(const struct choice *c, int shape, uint16_t *law, uint8_t *tables)
+{
+    int above = zipccl_ans_law_at(zipccl_ans_law_of(shape, 0))->top + (ZIPCCL_ANS_SHIFT >> 8);
+    int low = ((c->centre + (ZIPCCL_ANS_SHIFT & 255)) >> 8) + above - ANS_TOPS / 2;
+    low = low < 0 ? 0 : low > 255 ? 255 : low;
+    *law = (uint16_t)(shape << 8 | low);
+    for (size_t i = 0; i < c->nsub; i++) {
+        int x = c->location[i] + (ZIPCCL_ANS_SHIFT & 255), top = (x >> 8) + above - low;
+        top = top < 0 ? 0 : top >= ANS_TOPS ? ANS_TOPS - 1 : top;
+        tables[i] = (uint8_t)(top << 3 | (x >> 5 & 7));
+    }
+}
+
+/* Fill bits [ZIPCCL_NUM_D] with the lengths of 'law' in 1/8 bit, as a row's cost() takes it. */
+static void ans_lengths(const struct zipccl_ans_law *law, uint8_t bits[ZIPCCL_NUM_D])
+{
+    int before = 0;
+    memset(bits, law->escape_cost, ZIPCCL_NUM_D);
+    for (int t = 0; t < ZIPCCL_ANS_TIERS; t++)
+        before += 8 * zipccl_ans_tiers[t].width;
+    for (int k = 0; k < ZIPCCL_NUM_D; k++)
+        bits[k] = (uint8_t)(bits[k] + before + 64);
+    for (int t = ZIPCCL_ANS_TIERS - 1; t >= 0; t--) {
+        const struct zipccl_tier *tier = &zipccl_ans_tiers[t];
+        for (int k = 0; k < (1 << tier->width) - 1; k++) {
+            int d = tier->d[k] < 0 ? tier->d[k] : tier->d[k] + law->octaves;
+            if (d - ZIPCCL_LEAST_D < ZIPCCL_NUM_D - 1)
+                bits[d - ZIPCCL_LEAST_D] = (uint8_t)(law->escape_cost + before);
+        }
+        before -= 8 * tier->width;
+    }
+    memcpy(bits - ZIPCCL_LEAST_D, law->cost, law->octaves);
+}
+
+/* Estimated length of all sampled exponents by the tables of 'shape', in 1/8 bit. */
+static uint32_t ans_cost(const struct choice *c, int shape, uint16_t law, const uint8_t *tables)
+{
+    uint8_t bits[ZIPCCL_NUM_D], tops[ZIPCCL_SUBBLOCKS];
+    uint32_t sum = 0;
+    for (size_t i = 0; i < c->nsub; i++)
+        tops[i] = (uint8_t)((law & 255) + (tables[i] >> 3));
+    /* Most sub-blocks have the same table. */
+    for (size_t i = 0, next; i < c->nsub; i = next) {
+        int phase = tables[i] & 7;
+        ans_lengths(zipccl_ans_law_at(zipccl_ans_law_of(shape, phase)), bits);
+        for (next = i + 1; next < c->nsub && (tables[next] & 7) == phase; next++)
+            ;
+        for (size_t k = 0; k < c->nlooks; k++)
+            sum += c->coder->row->cost(&c->sample[k * c->nsub + i], next - i, tops + i, bits);
+    }
+    return sum;
+}
+
+/* How max ratio would code what has been looked at; 'is_gaussian' if it is that. */
+static void choose_ans(struct choice *c, bool is_gaussian, uint32_t tier_bits)
+{
+    struct zipccl_ans_choice *out = &c->coder->scratch->choice;
+    uint32_t least = UINT32_MAX;
+    if (!is_gaussian && c->nlooks < ZIPCCL_LOOKS) {
+        look(c, ZIPCCL_LOOKS);
+        locate(c);
+    }
+    out->possible = true;
+    out->gaussian = is_gaussian;
+    out->tier_bits = tier_bits;
+    for (int shape = 0; shape < (is_gaussian ? 1 : ZIPCCL_ANS_SHAPES); shape++) {
+        uint16_t law;
+        uint8_t tables[ZIPCCL_SUBBLOCKS] = {0};
+        laws_of(c, shape, &law, tables);
+        uint32_t now = is_gaussian ? 0 : ans_cost(c, shape, law, tables);
+        /* Against chance. */
+        now += shape > 0 ? c->nsampled / SHAPE_CHANCE : 0;
+        if (now >= least)
+            continue;
+        least = now;
+        out->law = law;
+        memcpy(out->base, tables, sizeof tables);
+    }
+}
+
 bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *src, size_t m,
                               bool look_for_zeros, struct zipccl_entry *entry)
 {
@@ -240,6 +327,7 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
                        .m = m,
                        .nsub = (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK,
                        .sample = coder->scratch->sample};
+    coder->scratch->choice.possible = false;
     /* One look at each of a few sub-blocks would be too few exponents. */
     look(&c, c.nsub <= FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
     int x = locate(&c) + SHIFT_GAUSSIAN, k = 0;
@@ -259,9 +347,13 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
         entry->program = ZIPCCL_PROGRAM_RAW;
         return false;
     }
-    int off = (int)(256 * cost / c.nsampled) - gaussian[(x & 255) / 16];
+    uint32_t tier_bits = 256 * cost / c.nsampled;
+    int off = (int)tier_bits - gaussian[(x & 255) / 16];
     bool far = off > FAR || off < -FAR || c.spread > SPREAD * c.nsub;
-    if (far || off > NEAR || off < -NEAR)
+    bool near = !far && off <= NEAR && off >= -NEAR;
+    if (!near)
         search(&c, far, entry);
+    if (coder->max_ratio)
+        choose_ans(&c, near, tier_bits);
     return false;
 }

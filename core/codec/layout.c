@@ -72,6 +72,10 @@ const struct zipccl_tier_program zipccl_programs[ZIPCCL_NUM_PROGRAMS] = {
                              .tier = {{1, {0}}, {2, {1, -1, 2}}, {2, {3, 4, -2}}, {2, {5, 6, -3}}}},
 };
 
+/* What a Gaussian has below its table: each octave half as likely as the one above, few above it. */
+const struct zipccl_tier zipccl_ans_tiers[ZIPCCL_ANS_TIERS] = {{2, {0, 1, 2}},
+                                                               {3, {3, -1, 4, 5, -2, 6, 7}}};
+
 struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m, int nplanes,
                                     int width)
 {
@@ -80,6 +84,15 @@ struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m
     share.plane_nbytes = fields->byte_planes ? zipccl_align16(m) : 8 * zipccl_groups(m);
     share.tier1 = zipccl_align16(share.planes + (size_t)nplanes * share.plane_nbytes);
     share.end = share.tier1 + zipccl_tier1_bytes(m, width);
+    return share;
+}
+
+struct zipccl_share zipccl_ans_share_of(const struct zipccl_fields *fields, size_t m, int nplanes)
+{
+    struct zipccl_share share;
+    share.planes = zipccl_align16(fields->low_bytes ? (7 * m + 7) / 8 : 0);
+    share.plane_nbytes = fields->byte_planes ? zipccl_align16(m) : 8 * zipccl_groups(m);
+    share.tier1 = share.end = zipccl_align16(share.planes + (size_t)nplanes * share.plane_nbytes);
     return share;
 }
 
@@ -124,6 +137,35 @@ static bool all_zero(const uint8_t *p, size_t nbytes)
     return any == 0;
 }
 
+static int count_planes(uint8_t planes)
+{
+    return __builtin_popcount(planes);
+}
+
+/* The same for program ANS. */
+static bool ans_sizes(const struct zipccl_fields *fields, const struct zipccl_entry *entry,
+                      size_t *nshare, size_t *nvariable)
+{
+    size_t rest = entry->rest, reach = entry->escapes[0], nbases;
+    if (entry->planes >> zipccl_ans_planes(fields) || reach > rest ||
+        entry->escapes[ZIPCCL_ANS_AT_LAW] >> 8 >= ZIPCCL_ANS_SHAPES ||
+        entry->escapes[ZIPCCL_ANS_AT_STREAM] > rest)
+        return false;
+    struct zipccl_share share = zipccl_ans_share_of(fields, rest, count_planes(entry->planes));
+    *nshare = share.end - zipccl_ans_carried(&share);
+    *nvariable = ZIPCCL_ANS_STATE_BYTES + entry->escapes[ZIPCCL_ANS_AT_STREAM];
+    for (int t = 0; t < ZIPCCL_ANS_TIERS; t++) {
+        *nvariable += zipccl_plane_bytes(reach, zipccl_ans_tiers[t].width);
+        if (entry->escapes[t + 1] > reach)
+            return false;
+        reach = entry->escapes[t + 1];
+    }
+    *nvariable += reach;
+    nbases = (rest + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK;
+    return all_zero(entry->base + nbases, ZIPCCL_SUBBLOCKS - nbases) &&
+           *nshare + *nvariable < rest * fields->size;
+}
+
 /* The sizes of the part that tiers code; false if the escapes cannot be. */
 static bool tier_sizes(const struct zipccl_fields *fields, const struct zipccl_entry *entry,
                        size_t *nshare, size_t *nvariable)
@@ -131,12 +173,10 @@ static bool tier_sizes(const struct zipccl_fields *fields, const struct zipccl_e
     const struct zipccl_tier_program *program =
         &zipccl_programs[entry->program & ~ZIPCCL_PROGRAM_ZEROS];
     size_t rest = entry->rest, reach = rest;
-    int nplanes = 0;
-    for (int k = 0; k < fields->nplanes; k++)
-        nplanes += entry->planes >> k & 1;
     if (entry->planes >> fields->nplanes)
         return false;
-    *nshare = zipccl_share_of(fields, rest, nplanes, program->tier[0].width).end;
+    *nshare =
+        zipccl_share_of(fields, rest, count_planes(entry->planes), program->tier[0].width).end;
     *nvariable = program->tier[0].width == 3 ? 8 * zipccl_groups(rest) : 0;
     for (int t = 0; t < ZIPCCL_MAX_TIERS; t++) {
         if (entry->escapes[t] > (t < program->ntiers ? reach : 0))
@@ -173,7 +213,8 @@ zipccl_status zipccl_entry_read(const struct zipccl_fields *fields, const uint8_
     }
     bool zeros = entry->program & ZIPCCL_PROGRAM_ZEROS;
     uint8_t program = entry->program & ~ZIPCCL_PROGRAM_ZEROS;
-    if (program >= ZIPCCL_NUM_PROGRAMS || entry->rest > m || entry->rest == 0)
+    bool ans = program == ZIPCCL_PROGRAM_ANS;
+    if ((program >= ZIPCCL_NUM_PROGRAMS && !ans) || entry->rest > m || entry->rest == 0)
         return ZIPCCL_ERR_CORRUPT;
     if (zeros ? entry->ngroups == 0 || entry->ngroups > zipccl_groups(m)
               : entry->ngroups != 0 || entry->rest != m)
@@ -183,7 +224,7 @@ zipccl_status zipccl_entry_read(const struct zipccl_fields *fields, const uint8_
             return ZIPCCL_ERR_CORRUPT;
         *nshare = zipccl_raw_share(fields, entry->rest);
         *nvariable = entry->rest * (size_t)fields->size - *nshare;
-    } else if (!tier_sizes(fields, entry, nshare, nvariable)) {
+    } else if (!(ans ? ans_sizes : tier_sizes)(fields, entry, nshare, nvariable)) {
         return ZIPCCL_ERR_CORRUPT;
     }
     *nshare = zipccl_align64(*nshare);

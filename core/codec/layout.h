@@ -33,6 +33,20 @@
 /* Every d that a tier lists lies in [ZIPCCL_LEAST_D, ZIPCCL_LEAST_D + 31). */
 #define ZIPCCL_LEAST_D (-4)
 #define ZIPCCL_NUM_D   32
+/*
+ * Program ANS: a symbol is an octave below the top and its half, the last two are escapes.  Tables of
+ * frequencies are named by the shape of a distribution and the phase of its location.
+ */
+#define ZIPCCL_ANS_SYMBOLS 32
+#define ZIPCCL_ANS_ESCAPE  30
+#define ZIPCCL_ANS_SHAPES  6
+#define ZIPCCL_ANS_PHASES  8
+/* Lanes of the coder, the bytes of their states, and most bytes of their stream. */
+#define ZIPCCL_ANS_LANES       64u
+#define ZIPCCL_ANS_STATE_BYTES (2 * ZIPCCL_ANS_LANES)
+#define ZIPCCL_ANS_MOST_STREAM ZIPCCL_SUPERBLOCK
+/* The tiers of what escapes. */
+#define ZIPCCL_ANS_TIERS 2
 /* Most bytes of one superblock's share of the fixed region, and of its variable bytes. */
 #define ZIPCCL_MAX_SHARE    (3 * ZIPCCL_SUPERBLOCK + ZIPCCL_SUPERBLOCK / 4)
 #define ZIPCCL_MAX_VARIABLE (3 * ZIPCCL_SUPERBLOCK)
@@ -91,10 +105,15 @@ enum zipccl_program_id {
     ZIPCCL_PROGRAM_1222 = 7,
     ZIPCCL_NUM_PROGRAMS = 8,
     ZIPCCL_PROGRAM_CONSTANT = 8,
+    ZIPCCL_PROGRAM_ANS = 9,
     ZIPCCL_PROGRAM_ZEROS = 0x80
 };
 
 extern const struct zipccl_tier_program zipccl_programs[ZIPCCL_NUM_PROGRAMS];
+extern const struct zipccl_tier zipccl_ans_tiers[ZIPCCL_ANS_TIERS];
+
+/* In the entry of program ANS, what stands for the escapes out of tiers 4 and 5. */
+enum { ZIPCCL_ANS_AT_LAW = 3, ZIPCCL_ANS_AT_STREAM = 4 };
 
 /* One superblock's directory entry, unpacked. */
 struct zipccl_entry {
@@ -103,7 +122,7 @@ struct zipccl_entry {
     uint16_t escapes[ZIPCCL_MAX_TIERS]; /* out of each tier; 0 beyond the program's last */
     uint16_t rest;                      /* elements that are no zeros taken out by a bitmap */
     uint16_t ngroups;                   /* groups that the bitmap shows; 0 without one */
-    uint8_t base[ZIPCCL_SUBBLOCKS];     /* of the rest; a constant's bytes */
+    uint8_t base[ZIPCCL_SUBBLOCKS];     /* of the rest, or its tables; a constant's bytes */
 };
 
 /* Offsets of a superblock's parts in its share, all multiples of 16. */
@@ -164,6 +183,24 @@ static inline size_t zipccl_superblock_n(size_t n, size_t s)
 /* The share of 'm' coded elements with 'nplanes' planes and a first tier of 'width' bits. */
 struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m, int nplanes,
                                     int width);
+
+/*
+ * The same for program ANS, whose low bytes have seven bits and whose first bytes, at most one a
+ * lane, travel in the states: the share is the others.
+ */
+struct zipccl_share zipccl_ans_share_of(const struct zipccl_fields *fields, size_t m, int nplanes);
+
+/* Bytes that the states carry of a share. */
+static inline size_t zipccl_ans_carried(const struct zipccl_share *share)
+{
+    return share->end < ZIPCCL_ANS_LANES ? share->end : ZIPCCL_ANS_LANES;
+}
+
+/* Planes that program ANS may leave to the share: not the leading mantissa bit. */
+static inline int zipccl_ans_planes(const struct zipccl_fields *fields)
+{
+    return fields->low_bytes ? fields->nplanes : fields->nplanes - 1;
+}
 
 /* Bytes that 'm' elements take at most in the fixed region, whatever their program: a multiple of 64. */
 size_t zipccl_full_share(const struct zipccl_fields *fields, size_t m);

@@ -217,14 +217,15 @@ static void write_raw(const struct zipccl_row *row, const struct zipccl_fields *
         memcpy(body, source->elements, nbody);
 }
 
-static zipccl_status encode(enum zipccl_isa isa, enum zipccl_dtype dtype,
+static zipccl_status encode(enum zipccl_isa isa, enum zipccl_effort effort, enum zipccl_dtype dtype,
                             const struct source *source, size_t n, uint8_t *dst, size_t capacity,
                             void *scratch, size_t *nbytes)
 {
     struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
-                             streams(dtype, n)};
+                             streams(dtype, n), effort == ZIPCCL_EFFORT_RATIO};
     size_t bound = zipccl_bound(dtype, n);
-    if (!c.row || bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
+    if (!c.row || bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES ||
+        (unsigned)effort >= ZIPCCL_NUM_EFFORTS)
         return ZIPCCL_ERR_ARG;
 
     /* Coding stops where raw would be no longer: what fits does not depend on the capacity. */
@@ -249,19 +250,35 @@ static zipccl_status encode(enum zipccl_isa isa, enum zipccl_dtype dtype,
 zipccl_status zipccl_encode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *src, size_t n,
                             void *dst, size_t capacity, void *scratch, size_t *nbytes)
 {
+    return zipccl_encode_effort(isa, ZIPCCL_EFFORT_FAST, dtype, src, n, dst, capacity, scratch,
+                                nbytes);
+}
+
+zipccl_status zipccl_encode_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                   enum zipccl_dtype dtype, const void *src, size_t n, void *dst,
+                                   size_t capacity, void *scratch, size_t *nbytes)
+{
     struct source source = {.elements = src};
-    return encode(isa, dtype, &source, n, dst, capacity, scratch, nbytes);
+    return encode(isa, effort, dtype, &source, n, dst, capacity, scratch, nbytes);
 }
 
 zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, const float *src,
                                 size_t n, void *dst, size_t capacity, void *scratch, size_t *nbytes)
 {
+    return zipccl_encode_f32_effort(isa, ZIPCCL_EFFORT_FAST, dtype, src, n, dst, capacity, scratch,
+                                    nbytes);
+}
+
+zipccl_status zipccl_encode_f32_effort(enum zipccl_isa isa, enum zipccl_effort effort,
+                                       enum zipccl_dtype dtype, const float *src, size_t n,
+                                       void *dst, size_t capacity, void *scratch, size_t *nbytes)
+{
     struct source source = {.values = src};
     if (dtype == ZIPCCL_FLOAT32)
-        return zipccl_encode(isa, dtype, src, n, dst, capacity, scratch, nbytes);
+        return zipccl_encode_effort(isa, effort, dtype, src, n, dst, capacity, scratch, nbytes);
     if (dtype != ZIPCCL_BFLOAT16 && dtype != ZIPCCL_FLOAT16)
         return ZIPCCL_ERR_UNSUPPORTED;
-    return encode(isa, dtype, &source, n, dst, capacity, scratch, nbytes);
+    return encode(isa, effort, dtype, &source, n, dst, capacity, scratch, nbytes);
 }
 
 zipccl_status zipccl_message_read(const void *wire, size_t nbytes, struct zipccl_message *message)
@@ -348,7 +365,7 @@ static zipccl_status decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const 
                             size_t nbytes, size_t n, uint8_t *dst, float *acc, void *scratch)
 {
     struct zipccl_coder c = {zipccl_row_of(isa), zipccl_fields_of(dtype), scratch,
-                             streams(dtype, n)};
+                             streams(dtype, n), false};
     if (!c.row || zipccl_dtype_size(dtype) == 0)
         return ZIPCCL_ERR_ARG;
     struct zipccl_message message;

@@ -9,7 +9,7 @@
 #ifndef ZIPCCL_CORE_CODEC_ROW_H
 #define ZIPCCL_CORE_CODEC_ROW_H
 
-#include "core/codec/layout.h"
+#include "core/codec/ans.h"
 
 /* Bytes past the end of a work buffer that kernels may read and write. */
 #define ZIPCCL_SLACK 64u
@@ -28,6 +28,15 @@ struct zipccl_sample {
     uint8_t e[ZIPCCL_SAMPLES]; /* exponents, run 1 from the middle on; 0 where none was taken */
 };
 
+/* How max ratio would code a superblock, and what is known of the other programs. */
+struct zipccl_ans_choice {
+    bool possible;      /* false: the data has no scale, or is constant */
+    bool gaussian;      /* the sample is that of a Gaussian; else try and see */
+    uint32_t tier_bits; /* estimate of the chosen tier program, in 1/256 bit an exponent */
+    uint16_t law;       /* field of the entry: shape and lowest top */
+    uint8_t base[ZIPCCL_SUBBLOCKS]; /* the same: tables */
+};
+
 /* Work memory of one call; the caller of the codec owns it. */
 struct zipccl_scratch {
     uint8_t a[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
@@ -40,6 +49,12 @@ struct zipccl_scratch {
     uint8_t elements[4 * ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK]; /* converted from or to fp32 */
     uint64_t words[ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP];       /* a bitmap */
     struct zipccl_sample sample[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
+    /* Program ANS only: a share with the bytes that the states carry, and a stream. */
+    uint8_t fixed[ZIPCCL_MAX_SHARE + ZIPCCL_SLACK];
+    uint8_t low[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
+    uint8_t stream[ZIPCCL_SLACK + ZIPCCL_ANS_MOST_STREAM + ZIPCCL_SLACK];
+    struct zipccl_ans_table table;
+    struct zipccl_ans_choice choice;
 };
 
 /* First element of run 'run' (0 or 1) of a look at sub-block 'i', which has 'm' elements. */
@@ -60,7 +75,7 @@ struct zipccl_row {
                    size_t look, struct zipccl_sample *sample);
 
     /*
-     * Sum bits[d - ZIPCCL_LEAST_D], d = base - e, over all exponents taken in sample [n], whose
+     * Sum bits[d - ZIPCCL_LEAST_D], of any unit, d = base - e, over all exponents taken in sample [n], whose
      * bases are bases [n]; bits[31] stands for any d outside.
      */
     uint32_t (*cost)(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
@@ -140,6 +155,9 @@ struct zipccl_row {
 
     /* Add 'm' elements (bf16, fp16 or fp32) to acc [m]. */
     void (*add)(const struct zipccl_fields *fields, const uint8_t *elements, size_t m, float *acc);
+
+    /* Kernels of program ANS. */
+    const struct zipccl_ans_kernels *ans;
 
     /* Round x [m] to elements (bf16 or fp16), to nearest even; NaN becomes the canonical one. */
     void (*round)(const struct zipccl_fields *fields, const float *x, size_t m, uint8_t *elements);

@@ -155,7 +155,7 @@ ALWAYS_INLINE void group_codes(const uint64_t *planes, int nbits, uint8_t *codes
     store(codes + 32, codes_of(planes, nbits, 1));
 }
 
-#include "core/codec/row_common.h"
+#include "core/codec/row_ans.h"
 
 /* Entries 'at' < 32 of a table in two registers, each twice the same 16 bytes. */
 ALWAYS_INLINE __m256i look_up(__m256i below_16, __m256i from_16, __m256i at)
@@ -225,13 +225,11 @@ static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t
     uint32_t extra = 0;
     for (size_t i = 0; i < n; i++) {
         uint8_t base = (uint8_t)(bases[i] - ZIPCCL_LEAST_D);
-        __m256i each = zero;
         for (int k = 0; k < 2; k++) {
             __m256i at = _mm256_sub_epi8(_mm256_set1_epi8((char)base), load(sample[i].e + 32 * k));
             at = _mm256_min_epu8(at, last);
-            each = _mm256_add_epi8(each, look_up(below_16, from_16, at));
+            sum = _mm256_add_epi64(sum, _mm256_sad_epu8(look_up(below_16, from_16, at), zero));
         }
-        sum = _mm256_add_epi64(sum, _mm256_sad_epu8(each, zero));
         /* Exponents that were not taken are 0. */
         extra += (ZIPCCL_SAMPLES - sample[i].nsampled) * bits[base < 31 ? base : 31];
     }
@@ -397,6 +395,15 @@ static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
     return (size_t)(next - escaped);
 }
 
+const struct zipccl_ans_kernels zipccl_ans_avx2 = {
+    .symbols = ans_symbols,
+    .exponents = ans_exponents,
+    .encode = ans_encode,
+    .decode = ans_decode,
+    .pack = ans_pack,
+    .unpack = ans_unpack,
+};
+
 const struct zipccl_row zipccl_row_avx2 = {
     .sample = sample,
     .cost = cost,
@@ -414,4 +421,5 @@ const struct zipccl_row zipccl_row_avx2 = {
     .scatter = common_scatter,
     .add = common_add,
     .round = common_round,
+    .ans = &zipccl_ans_avx2,
 };

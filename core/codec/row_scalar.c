@@ -68,7 +68,16 @@ static inline size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
     return n;
 }
 
-#include "core/codec/row_common.h"
+#include "core/codec/row_ans.h"
+
+const struct zipccl_ans_kernels zipccl_ans_scalar = {
+    .symbols = ans_symbols,
+    .exponents = ans_exponents,
+    .encode = ans_encode,
+    .decode = ans_decode,
+    .pack = ans_pack,
+    .unpack = ans_unpack,
+};
 
 const struct zipccl_row zipccl_row_scalar = {
     .sample = common_sample,
@@ -87,4 +96,5 @@ const struct zipccl_row zipccl_row_scalar = {
     .scatter = common_scatter,
     .add = common_add,
     .round = common_round,
+    .ans = &zipccl_ans_scalar,
 };

@@ -143,6 +143,81 @@ static bool encode_bitmap(const struct zipccl_coder *c, const uint8_t *src, size
     return true;
 }
 
+/*
+ * Code 'rest' elements by entry->program, or raw if that is no longer, behind the first 'start'
+ * variable bytes.  Returns the bytes of share and variable.
+ */
+static size_t encode_by(const struct zipccl_coder *c, const uint8_t *src, size_t rest, size_t start,
+                        struct place *to, struct zipccl_entry *entry)
+{
+    bool raw = (entry->program & ~ZIPCCL_PROGRAM_ZEROS) == ZIPCCL_PROGRAM_RAW;
+    size_t used = 0;
+    to->nvariable = start;
+    if (!raw)
+        used = encode_tiers(c, src, rest, to, entry);
+    if (raw || used >= to->limit)
+        used = encode_raw(c, src, rest, to, entry);
+    to->nvariable = used;
+    return to->nshare + used;
+}
+
+/* The same by program ANS with the tables of 'entry'; SIZE_MAX if raw is no longer. */
+static size_t encode_ans(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
+                         size_t start, struct place *to, struct zipccl_entry *entry)
+{
+    size_t nshare,
+        used = zipccl_ans_encode(c, src, rest, to->share, to->variable + start, entry, &nshare);
+    to->nshare = zipccl_align64(nshare);
+    to->nvariable = start + used;
+    return nshare + used < rest * c->fields->size ? to->nshare + to->nvariable : SIZE_MAX;
+}
+
+/* The entry of program ANS with the tables chosen. */
+static struct zipccl_entry ans_entry(const struct zipccl_coder *c, const struct zipccl_entry *entry)
+{
+    const struct zipccl_ans_choice *choice = &c->scratch->choice;
+    struct zipccl_entry ans = *entry;
+    memset(ans.escapes, 0, sizeof ans.escapes);
+    ans.program = (uint8_t)(ZIPCCL_PROGRAM_ANS | (entry->program & ZIPCCL_PROGRAM_ZEROS));
+    ans.escapes[ZIPCCL_ANS_AT_LAW] = choice->law;
+    memcpy(ans.base, choice->base, sizeof ans.base);
+    return ans;
+}
+
+/*
+ * Code by program ANS or by 'entry', whichever is shorter.  A Gaussian's estimate is trusted if it
+ * says that ANS is; all other data is coded both ways.
+ */
+static void encode_shorter(const struct zipccl_coder *c, const uint8_t *src, size_t rest,
+                           struct place *to, struct zipccl_entry *entry)
+{
+    const struct zipccl_fields *fields = c->fields;
+    const struct zipccl_ans_choice *choice = &c->scratch->choice;
+    struct zipccl_entry ans = ans_entry(c, entry), tiers = *entry;
+    size_t start = to->nvariable, by_ans, by_tiers;
+    if (choice->gaussian) {
+        by_ans = encode_ans(c, src, rest, start, to, &ans);
+        int nplanes = __builtin_popcount(ans.planes) + fields->nplanes - zipccl_ans_planes(fields);
+        size_t estimate = start + zipccl_share_of(fields, rest, nplanes, 2).tier1 +
+                          rest * choice->tier_bits / (8 * 256);
+        *entry = ans;
+        if (by_ans <= estimate)
+            return;
+        by_tiers = encode_by(c, src, rest, start, to, &tiers);
+        if (by_tiers <= by_ans)
+            *entry = tiers;
+        else
+            encode_ans(c, src, rest, start, to, entry);
+    } else {
+        by_tiers = encode_by(c, src, rest, start, to, &tiers);
+        by_ans = encode_ans(c, src, rest, start, to, &ans);
+        if (by_ans < by_tiers)
+            *entry = ans;
+        else
+            encode_by(c, src, rest, start, to, entry);
+    }
+}
+
 static void encode_at(const struct zipccl_coder *c, const uint8_t *src, size_t m, struct place *to,
                       struct zipccl_entry *entry)
 {
@@ -157,14 +232,10 @@ static void encode_at(const struct zipccl_coder *c, const uint8_t *src, size_t m
         zipccl_superblock_choose(c, src, m, false, entry);
     }
     entry->rest = (uint16_t)rest;
-    if ((entry->program & ~ZIPCCL_PROGRAM_ZEROS) != ZIPCCL_PROGRAM_RAW) {
-        size_t used = encode_tiers(c, src, rest, to, entry);
-        if (used < to->limit) {
-            to->nvariable = used;
-            return;
-        }
-    }
-    to->nvariable = encode_raw(c, src, rest, to, entry);
+    if (c->max_ratio && c->scratch->choice.possible)
+        encode_shorter(c, src, rest, to, entry);
+    else
+        encode_by(c, src, rest, to->nvariable, to, entry);
 }
 
 void zipccl_superblock_encode(const struct zipccl_coder *c, const uint8_t *src, size_t m,
@@ -218,8 +289,10 @@ static zipccl_status decode_rest(const struct zipccl_coder *c, const uint8_t *sh
                                  const uint8_t *variable, const struct zipccl_entry *entry,
                                  uint8_t *dst)
 {
-    const struct zipccl_tier_program *program =
-        &zipccl_programs[entry->program & ~ZIPCCL_PROGRAM_ZEROS];
+    uint8_t id = entry->program & ~ZIPCCL_PROGRAM_ZEROS;
+    if (id == ZIPCCL_PROGRAM_ANS)
+        return zipccl_ans_decode(c, share, variable, entry, dst);
+    const struct zipccl_tier_program *program = &zipccl_programs[id];
     const struct zipccl_row *row = c->row;
     size_t rest = entry->rest;
     if (program->ntiers == 0) {

@@ -15,13 +15,15 @@ struct zipccl_coder {
     const struct zipccl_row *row;
     const struct zipccl_fields *fields;
     struct zipccl_scratch *scratch;
-    bool stream; /* what is written goes past the caches */
+    bool stream;    /* what is written goes past the caches */
+    bool max_ratio; /* encode for size before speed */
 };
 
 /*
  * Choose the program and the bases of 'm' elements from a sample; integer arithmetic only, so
  * every row chooses the same.  Fills program and base of 'entry'.  With 'look_for_zeros', returns
- * true, and fills nothing, if one in 16 sampled elements or more have no bit set.
+ * true, and fills nothing, if one in 16 sampled elements or more have no bit set.  For max ratio the
+ * choice in the scratch is filled too.
  */
 bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *src, size_t m,
                               bool look_for_zeros, struct zipccl_entry *entry);
@@ -49,5 +51,22 @@ void zipccl_superblock_encode(const struct zipccl_coder *coder, const uint8_t *s
 zipccl_status zipccl_superblock_decode(const struct zipccl_coder *coder, const uint8_t *share,
                                        const uint8_t *variable, size_t m,
                                        const struct zipccl_entry *entry, uint8_t *dst);
+
+/*
+ * Encode 'rest' elements by program ANS, whose tables 'entry' names; its other fields but 'rest' are
+ * filled.  Returns the variable bytes.
+ *
+ * share     [zipccl_full_share()]
+ * variable  [ZIPCCL_MAX_VARIABLE + ZIPCCL_SLACK less a bitmap]
+ * nshare    bytes of the share before it is rounded up; zeros follow up to there
+ */
+size_t zipccl_ans_encode(const struct zipccl_coder *coder, const uint8_t *src, size_t rest,
+                         uint8_t *share, uint8_t *variable, struct zipccl_entry *entry,
+                         size_t *nshare);
+
+/* Inverse, of what zipccl_entry_read() has accepted, without a bitmap. */
+zipccl_status zipccl_ans_decode(const struct zipccl_coder *coder, const uint8_t *share,
+                                const uint8_t *variable, const struct zipccl_entry *entry,
+                                uint8_t *dst);
 
 #endif

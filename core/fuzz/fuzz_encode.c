@@ -1,8 +1,8 @@
 /*
  * fuzz_encode.c - any elements come back, and every row writes the same bytes
  *
- * The first byte picks the type, the second repeats the others up to 16 times; what follows are
- * elements.  For libFuzzer, or with core/fuzz/fuzz_main.c as a plain program.
+ * The first byte picks type and effort, the second repeats the others up to 16 times; what follows
+ * are elements.  For libFuzzer, or with core/fuzz/fuzz_main.c as a plain program.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -19,27 +19,28 @@ static void check(bool holds)
         abort();
 }
 
-static void try_rows(enum zipccl_dtype dtype, const uint8_t *src, size_t n)
+static void try_rows(enum zipccl_effort effort, enum zipccl_dtype dtype, const uint8_t *src,
+                     size_t n)
 {
     size_t raw = n * zipccl_dtype_size(dtype), bound = zipccl_bound(dtype, n), nexpected = 0;
     uint8_t *expected = malloc(bound), *wire = malloc(bound), *out = malloc(raw + 1);
     void *scratch = aligned_alloc(64, zipccl_codec_scratch_bytes());
     check(expected && wire && out && scratch);
-    check(zipccl_encode(ZIPCCL_ISA_SCALAR, dtype, src, n, expected, bound, scratch, &nexpected) ==
-          ZIPCCL_OK);
+    check(zipccl_encode_effort(ZIPCCL_ISA_SCALAR, effort, dtype, src, n, expected, bound, scratch,
+                               &nexpected) == ZIPCCL_OK);
     for (int isa = 0; isa < ZIPCCL_NUM_ISAS; isa++) {
         size_t nbytes = 0;
         if (!zipccl_isa_usable((enum zipccl_isa)isa))
             continue;
-        check(zipccl_encode((enum zipccl_isa)isa, dtype, src, n, wire, bound, scratch, &nbytes) ==
-              ZIPCCL_OK);
+        check(zipccl_encode_effort((enum zipccl_isa)isa, effort, dtype, src, n, wire, bound,
+                                   scratch, &nbytes) == ZIPCCL_OK);
         check(nbytes == nexpected && memcmp(wire, expected, nbytes) == 0);
         /* In exactly the room that is needed, too. */
         uint8_t *exact = malloc(nbytes);
         check(exact != NULL);
         size_t again = 0;
-        check(zipccl_encode((enum zipccl_isa)isa, dtype, src, n, exact, nbytes, scratch, &again) ==
-              ZIPCCL_OK);
+        check(zipccl_encode_effort((enum zipccl_isa)isa, effort, dtype, src, n, exact, nbytes,
+                                   scratch, &again) == ZIPCCL_OK);
         check(again == nbytes && memcmp(exact, expected, nbytes) == 0);
         check(zipccl_decode((enum zipccl_isa)isa, dtype, exact, nbytes, out, n, scratch) ==
               ZIPCCL_OK);
@@ -64,7 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     check(src != NULL);
     for (size_t i = 0; i < repeats; i++)
         memcpy(src + i * each, data + 2, each);
-    try_rows(dtype, src, repeats * each / zipccl_dtype_size(dtype));
+    try_rows((enum zipccl_effort)(data[0] / 5 % ZIPCCL_NUM_EFFORTS), dtype, src,
+             repeats * each / zipccl_dtype_size(dtype));
     free(src);
     return 0;
 }

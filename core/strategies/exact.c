@@ -89,12 +89,14 @@ static bool serves_ring(const struct zipccl_call *call)
 }
 
 const struct zipccl_strategy zipccl_strategy_exact_direct = {.name = "exact direct",
+                                                             .exact_sizes = true,
                                                              .compressed = true,
                                                              .chunked = true,
                                                              .serves = serves_direct,
                                                              .build = build_direct};
 
 const struct zipccl_strategy zipccl_strategy_exact_ring = {.name = "exact ring",
+                                                           .exact_sizes = true,
                                                            .compressed = true,
                                                            .chunked = true,
                                                            .serves = serves_ring,

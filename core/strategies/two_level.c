@@ -74,6 +74,7 @@ const struct zipccl_strategy zipccl_strategy_fixed_two_level = {.name = "fixed t
                                                                 .build = build_fixed};
 
 const struct zipccl_strategy zipccl_strategy_exact_two_level = {.name = "exact two-level",
+                                                                .exact_sizes = true,
                                                                 .compressed = true,
                                                                 .chunked = true,
                                                                 .serves = serves_coded,

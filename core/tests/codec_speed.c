@@ -20,6 +20,7 @@ struct buffers {
     uint8_t *wire;
     void *scratch;
     size_t n, capacity, nbytes;
+    enum zipccl_effort effort;
 };
 
 enum work { WORK_COPY, WORK_ENCODE, WORK_DECODE };
@@ -37,8 +38,8 @@ static void work_once(struct buffers *b, enum zipccl_isa isa, enum work work)
     switch (work) {
     case WORK_COPY: memcpy(b->out, b->src, 2 * b->n); break;
     case WORK_ENCODE:
-        status = zipccl_encode(isa, ZIPCCL_BFLOAT16, b->src, b->n, b->wire, b->capacity, b->scratch,
-                               &b->nbytes);
+        status = zipccl_encode_effort(isa, b->effort, ZIPCCL_BFLOAT16, b->src, b->n, b->wire,
+                                      b->capacity, b->scratch, &b->nbytes);
         break;
     case WORK_DECODE:
         status = zipccl_decode(isa, ZIPCCL_BFLOAT16, b->wire, b->nbytes, b->out, b->n, b->scratch);
@@ -79,15 +80,17 @@ static void measure(size_t nbytes, enum data_kind kind, const char *name, double
         exit(1);
     data_fill(kind, &random, 0, b.src, b.n);
     memset(b.wire, 0, b.capacity);
-    for (int isa = 0; isa < ZIPCCL_NUM_ISAS; isa++) {
-        if (!zipccl_isa_usable((enum zipccl_isa)isa))
+    for (int k = 0; k < ZIPCCL_NUM_ISAS * ZIPCCL_NUM_EFFORTS; k++) {
+        enum zipccl_isa isa = (enum zipccl_isa)(k / ZIPCCL_NUM_EFFORTS);
+        b.effort = (enum zipccl_effort)(k % ZIPCCL_NUM_EFFORTS);
+        if (!zipccl_isa_usable(isa))
             continue;
         double copy = rate(&b, 0, WORK_COPY, seconds);
-        double enc = rate(&b, (enum zipccl_isa)isa, WORK_ENCODE, seconds);
-        double dec = rate(&b, (enum zipccl_isa)isa, WORK_DECODE, seconds);
-        printf("%10zu  %-8s %-8s %8.4f  %8.2f %8.2f %8.2f\n", nbytes, name,
-               zipccl_isa_name((enum zipccl_isa)isa), (double)nbytes / (double)b.nbytes, copy, enc,
-               dec);
+        double enc = rate(&b, isa, WORK_ENCODE, seconds);
+        double dec = rate(&b, isa, WORK_DECODE, seconds);
+        printf("%10zu  %-8s %-8s %-6s %8.4f  %8.2f %8.2f %8.2f\n", nbytes, name,
+               zipccl_isa_name(isa), b.effort == ZIPCCL_EFFORT_FAST ? "fast" : "ratio",
+               (double)nbytes / (double)b.nbytes, copy, enc, dec);
     }
     free(b.src);
     free(b.out);
@@ -99,8 +102,8 @@ int main(int argc, char **argv)
 {
     static const size_t sizes[] = {256u << 10, 1u << 20, 64u << 20};
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 0.3;
-    printf("%10s  %-8s %-8s %8s  %8s %8s %8s   (GB/s of raw bytes, one thread, best)\n", "bytes",
-           "data", "row", "ratio", "memcpy", "encode", "decode");
+    printf("%10s  %-8s %-8s %-6s %8s  %8s %8s %8s   (GB/s of raw bytes, one thread, best)\n",
+           "bytes", "data", "row", "effort", "ratio", "memcpy", "encode", "decode");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         measure(sizes[i], DATA_GAUSS, "gauss", seconds);
     measure(1u << 20, DATA_MIXTURE, "mixture", seconds);

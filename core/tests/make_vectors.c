@@ -20,7 +20,7 @@
 
 enum { MOST = 70000 };
 
-/* Either 'fill', for bf16, or a kind of codec_data.h. */
+/* Either 'fill', for bf16, or a kind of codec_data.h.  Names that start with "ratio" are encoded so. */
 struct encoded {
     const char *name;
     size_t n;
@@ -127,6 +127,21 @@ static const struct encoded vectors[] = {
     {"e4m3", 3000, ZIPCCL_FLOAT8_E4M3, NULL, DATA_GAUSS},
     {"e5m2", 3000, ZIPCCL_FLOAT8_E5M2, NULL, DATA_MIXTURE},
     {"e5m2_bits", 16000, ZIPCCL_FLOAT8_E5M2, NULL, DATA_HALF_BITS},
+    {"ratio_short", 5003, ZIPCCL_BFLOAT16, fill_gauss, 0},
+    {"ratio_phases", 65600, ZIPCCL_BFLOAT16, fill_phases, 0},
+    {"ratio_mixture", 40000, ZIPCCL_BFLOAT16, NULL, DATA_MIXTURE},
+    {"ratio_student", 16384, ZIPCCL_BFLOAT16, fill_student, 0},
+    {"ratio_heavy", 9001, ZIPCCL_BFLOAT16, fill_heavy, 0},
+    {"ratio_peaked", 3000, ZIPCCL_BFLOAT16, NULL, DATA_PEAKED},
+    {"ratio_specials", 4097, ZIPCCL_BFLOAT16, fill_specials, 0},
+    {"ratio_raw_superblock", 19000, ZIPCCL_BFLOAT16, fill_half_bits, 0},
+    {"ratio_sparse", 9000, ZIPCCL_BFLOAT16, NULL, DATA_SPARSE},
+    {"ratio_fp16", 3000, ZIPCCL_FLOAT16, NULL, DATA_GAUSS},
+    {"ratio_fp32", 9000, ZIPCCL_FLOAT32, NULL, DATA_GAUSS},
+    {"ratio_fp32_widened", 17000, ZIPCCL_FLOAT32, fill_widened, 0},
+    {"ratio_e4m3", 9000, ZIPCCL_FLOAT8_E4M3, NULL, DATA_GAUSS},
+    {"ratio_e5m2", 9000, ZIPCCL_FLOAT8_E5M2, NULL, DATA_MIXTURE},
+    {"ratio_1500", 1500, ZIPCCL_BFLOAT16, fill_student, 0},
 };
 
 int main(int argc, char **argv)
@@ -147,11 +162,14 @@ int main(int argc, char **argv)
             v->fill(&random, src, v->n * size / 2);
         else
             data_fill_type(v->dtype, v->kind, &random, 0.3, src, v->n);
-        if (zipccl_encode(ZIPCCL_ISA_SCALAR, v->dtype, src, v->n, wire, sizeof wire, scratch,
-                          &nbytes) != ZIPCCL_OK)
+        enum zipccl_effort effort =
+            strncmp(v->name, "ratio", 5) == 0 ? ZIPCCL_EFFORT_RATIO : ZIPCCL_EFFORT_FAST;
+        if (zipccl_encode_effort(ZIPCCL_ISA_SCALAR, effort, v->dtype, src, v->n, wire, sizeof wire,
+                                 scratch, &nbytes) != ZIPCCL_OK)
             return 1;
         set_add(&set, v->name, v->dtype, src, v->n, wire, nbytes,
-                "as the reference encoder writes it");
+                effort == ZIPCCL_EFFORT_RATIO ? "as the reference encoder writes it for ratio"
+                                              : "as the reference encoder writes it");
     }
     add_odd_vectors(&set);
     add_refused_vectors(&set);

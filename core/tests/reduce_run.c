@@ -94,7 +94,8 @@ void reduce_inputs_close(struct reduce_inputs *in)
 
 struct zipccl_call reduce_call(const struct reduce_case *c)
 {
-    return (struct zipccl_call){c->op, c->dtype, c->redop, 0, c->count, false};
+    return (struct zipccl_call){
+        .op = c->op, .dtype = c->dtype, .redop = c->redop, .count = c->count};
 }
 
 static struct zipccl_plan *build(const struct reduce_job *job)

@@ -36,6 +36,7 @@ static struct zipccl_cost_params rails(void)
 struct chosen {
     char name[48];
     bool compressed;
+    uint8_t effort;
     double seconds;
     uint64_t digest;
 };
@@ -47,11 +48,12 @@ static struct chosen choose(const struct zipccl_call *call, const struct zipccl_
     struct zipccl_placement placement = {t, NULL};
     struct zipccl_plan *plan = NULL;
     struct zipccl_cost cost;
-    struct chosen c = {"", false, 0, 0};
+    struct chosen c = {"", false, 0, 0, 0};
 
     cr_assert_eq(zipccl_choose(call, &placement, params, NULL, mode, 0, &plan, &cost), ZIPCCL_OK);
     memcpy(c.name, plan->strategy, sizeof c.name);
     c.compressed = plan->compressed;
+    c.effort = plan->effort;
     c.seconds = cost.total_s;
     c.digest = zipccl_plan_digest(plan);
     printf("%-10s count %9zu, %u x %2.0f GB/s: %-16s %3u chunks %10.4f ms\n",
@@ -122,6 +124,32 @@ Test(choose, all_gather_over_rails_stays_uncompressed)
 
     cr_assert_not(choose(&call, &params, ZIPCCL_MODE_ADAPTIVE).compressed);
     cr_assert(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).compressed);
+}
+
+/* Ranks of one CPU core each: rates of experiments/codec_log.md. */
+Test(choose, coding_for_ratio_pays_on_slow_links_whose_codec_rates_are_known)
+{
+    struct zipccl_cost_params params = slow;
+    struct zipccl_call call = make_call(ZIPCCL_ALLTOALL, 8 << 20, 64);
+    double fast;
+
+    params.encode_Bps = 17e9;
+    params.decode_Bps = 22e9;
+    params.nic_Bps = 0.1e9;
+    fast = choose(&call, &params, ZIPCCL_MODE_ADAPTIVE).seconds;
+    cr_assert_eq(choose(&call, &params, ZIPCCL_MODE_ADAPTIVE).effort, ZIPCCL_EFFORT_FAST);
+    params.ratio_encode_Bps = 6e9;
+    params.ratio_decode_Bps = 8e9;
+    struct chosen best = choose(&call, &params, ZIPCCL_MODE_ADAPTIVE);
+    cr_assert_eq(best.effort, ZIPCCL_EFFORT_RATIO);
+    cr_assert_eq(strncmp(best.name, "exact", 5), 0);
+    cr_assert_lt(best.seconds, 0.994 * fast);
+    cr_assert_eq(choose(&call, &params, ZIPCCL_MODE_RAW).effort, ZIPCCL_EFFORT_FAST);
+    /* The codec is the slower part: then the fast one. */
+    params.nic_Bps = 100e9;
+    cr_assert_eq(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).effort, ZIPCCL_EFFORT_FAST);
+    call.effort = ZIPCCL_EFFORT_RATIO;
+    cr_assert_eq(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).effort, ZIPCCL_EFFORT_RATIO);
 }
 
 Test(choose, modes_restrict_the_choice)

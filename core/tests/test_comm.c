@@ -49,6 +49,8 @@ static void differ(struct zipccl_comm_config *config, unsigned variant)
     case 2: config->nchunks = 7; break;
     case 3: config->capacity_class = 1; break;
     case 4: config->max_staging_bytes = 12345; break;
+    case 7: config->effort = ZIPCCL_EFFORT_RATIO; break;
+    case 8: config->params.ratio_decode_Bps *= 2; break;
     case 5: config->params.nic_Bps *= 2; break;
     default: config->params.channels = 9; break;
     }
@@ -75,6 +77,11 @@ static bool agreement(void *context, uint32_t rank)
     CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], &config, &comm, &error) ==
           ZIPCCL_ERR_ARG);
     config = job->config;
+    config.effort = ZIPCCL_EFFORT_RATIO;
+    config.params.ratio_encode_Bps = 0;
+    CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], &config, &comm, &error) ==
+          ZIPCCL_ERR_ARG);
+    config = job->config;
     config.params.gpus_per_node = 2;
     CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], &config, &comm, &error) ==
           ZIPCCL_ERR_ARG);
@@ -91,7 +98,7 @@ static bool test_agreement(void)
 {
     bool ok = true;
 
-    for (unsigned variant = 0; variant < 7; variant++)
+    for (unsigned variant = 0; variant < 9; variant++)
         for (uint32_t odd = 0; odd < 3; odd += 2) {
             struct world w;
             struct job job = {.world = &w, .odd = odd, .variant = variant};
@@ -210,6 +217,58 @@ static bool test_results(void)
                 }
                 world_close(&w);
             }
+    return ok;
+}
+
+/* Results are right with either effort, and what is sent is less with the greater one. */
+static bool efforts(void *context, uint32_t rank)
+{
+    static const enum zipccl_op ops[] = {ZIPCCL_ALL_GATHER, ZIPCCL_ALLTOALL, ZIPCCL_ALLTOALLV,
+                                         ZIPCCL_SENDRECV, ZIPCCL_BROADCAST};
+    struct job *job = context;
+    struct zipccl_comm_config configs[ZIPCCL_NUM_EFFORTS] = {job->config, job->config};
+    uint64_t sent[ZIPCCL_NUM_EFFORTS];
+
+    configs[ZIPCCL_EFFORT_RATIO].effort = ZIPCCL_EFFORT_RATIO;
+    for (unsigned k = 0; k < ZIPCCL_NUM_EFFORTS; k++) {
+        struct zipccl_comm *comm = NULL;
+        struct zipccl_comm_stats stats;
+
+        CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], &configs[k], &comm,
+                                 NULL) == ZIPCCL_OK);
+        for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+            struct coll_case c = job->c;
+            struct buffers b;
+
+            c.op = ops[i];
+            c.split = c.op == ZIPCCL_SENDRECV ? SPLIT_ONE_WAY : SPLIT_RANDOM;
+            buffers_open(&b, &c, job->world->nranks, rank);
+            CHECK(call(comm, &c, job->world->nranks, rank, &b) == ZIPCCL_OK);
+            CHECK(buffers_right(&b, &c));
+            buffers_close(&b);
+        }
+        CHECK(zipccl_comm_last_plan(comm)->effort == k);
+        zipccl_comm_get_stats(comm, &stats);
+        sent[k] = stats.wire_bytes;
+        zipccl_comm_destroy(comm);
+    }
+    CHECK((double)sent[ZIPCCL_EFFORT_RATIO] < 0.997 * (double)sent[ZIPCCL_EFFORT_FAST]);
+    return true;
+}
+
+static bool test_efforts(void)
+{
+    struct world w;
+    struct job job = {.world = &w, .c = {.count = 70001, .root = 0, .kind = KIND_GAUSS}};
+    bool ok;
+
+    zipccl_comm_config_init(&job.config);
+    job.config.strategy = "exact direct";
+    job.config.mode = ZIPCCL_MODE_COMPRESSED;
+    job.c.strategy = zipccl_strategy_find("exact direct");
+    world_open_even(&w, 1, 3);
+    ok = world_run(&w, efforts, &job);
+    world_close(&w);
     return ok;
 }
 
@@ -407,6 +466,7 @@ int main(void)
     bool ok = test_agreement();
 
     ok = test_results() && ok;
+    ok = test_efforts() && ok;
     ok = test_large_pairs() && ok;
     ok = test_each(sums, NULL, 0) && ok;
     ok = test_each(arguments, NULL, 0) && ok;

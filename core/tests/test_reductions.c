@@ -251,7 +251,8 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
 static bool bytes_right(const struct reduction *c)
 {
     const struct world *w = c->world;
-    struct zipccl_call call = {c->op, c->dtype, c->redop, 0, c->count, true};
+    struct zipccl_call call = {
+        .op = c->op, .dtype = c->dtype, .redop = c->redop, .count = c->count, .has_native = true};
     uint64_t bytes[MAX_RANKS][MAX_RANKS] = {{0}};
     struct zipccl_plan *plan;
     uint32_t nrounds;

@@ -3,7 +3,7 @@
 zipccl_criterion_test(test_dtype SOURCES tests/test_dtype.c LIBS zipccl_core)
 set(ZIPCCL_CODEC_TESTS test_codec test_codec_rows test_codec_ratio test_codec_capacity
     test_codec_corrupt test_codec_vectors test_codec_tensors
-    test_codec_types test_codec_fused test_codec_choice)
+    test_codec_types test_codec_fused test_codec_choice test_codec_ans)
 foreach(test ${ZIPCCL_CODEC_TESTS})
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/codec_data.c LIBS zipccl_core)
 endforeach()
