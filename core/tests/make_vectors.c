@@ -173,6 +173,7 @@ int main(int argc, char **argv)
     }
     add_odd_vectors(&set);
     add_refused_vectors(&set);
+    add_ans_vectors(&set);
     set_save(&set, argv[1]);
     printf("%zu vectors\n", set.count);
     set_destroy(&set);

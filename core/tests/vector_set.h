@@ -68,4 +68,7 @@ void set_destroy(struct vector_set *set);
 void add_odd_vectors(struct vector_set *set);
 void add_refused_vectors(struct vector_set *set);
 
+/* The same of program 9. */
+void add_ans_vectors(struct vector_set *set);
+
 #endif
