@@ -10,7 +10,7 @@
 #ifndef ZIPCCL_EXPERIMENTS_CODEC_FILE_H
 #define ZIPCCL_EXPERIMENTS_CODEC_FILE_H
 
-#include "core/dtype.h"
+#include "core/codec.h"
 #include "core/status.h"
 
 #include <stdint.h>
@@ -36,6 +36,7 @@ struct zipccl_file_job {
     FILE *in, *out;
     const char *in_name, *out_name; /* for messages */
     uint64_t in_bytes;              /* of the input; 0 if it is not known */
+    enum zipccl_effort effort;      /* of the encoder */
     /* Called with the input's bytes done; NULL: not wanted. */
     void (*progress)(void *context, uint64_t done, uint64_t total, const char *what);
     void *progress_context;

@@ -23,9 +23,10 @@ struct options {
     const char *action; /* "codec encode", for messages */
     const char *in, *out, *json, *dtype_name;
     enum zipccl_dtype dtype;
+    enum zipccl_effort effort;
 };
 
-enum { KEY_DTYPE = 0x100 };
+enum { KEY_DTYPE = 0x100, KEY_EFFORT };
 
 static const struct argp_option encode_options[] = {
     {"output", 'o', "OUT", 0, "the coded file; '-': standard output", 0},
@@ -34,6 +35,8 @@ static const struct argp_option encode_options[] = {
      "other type "
      "is stored as it is",
      0},
+    {"effort", KEY_EFFORT, "EFFORT", 0,
+     "fast (default), or ratio: somewhat smaller, several times slower to encode and to decode", 0},
     {"force", 'f', NULL, 0, "replace OUT if it exists", 0},
     {"json", 'J', "JSON", 0,
      "write sizes, ratio and speed as JSON; '-': to standard output, "
@@ -127,6 +130,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
                           "or another type's name, found",
                           arg);
         return set_once(options, &options->dtype_name, arg, "--dtype");
+    case KEY_EFFORT:
+        if (strcmp(arg, "fast") != 0 && strcmp(arg, "ratio") != 0)
+            return refuse(options, "--effort: expected fast or ratio, found", arg);
+        options->effort = arg[0] == 'f' ? ZIPCCL_EFFORT_FAST : ZIPCCL_EFFORT_RATIO;
+        return 0;
     case ARGP_KEY_ARG:
         if (options->in != NULL)
             return refuse(options, "unexpected argument", arg);
@@ -192,6 +200,7 @@ static zipccl_status transfer(const struct options *options, struct zipccl_file_
     catch_signals(out);
     zipccl_progress_start(&progress, options->encode ? "encode" : "decode",
                           !options->quiet && job->in_bytes > 0);
+    job->effort = options->effort;
     job->out = out->file;
     job->out_name = out->standard ? "standard output" : options->out;
     job->progress = progress.wanted ? zipccl_progress_update : NULL;

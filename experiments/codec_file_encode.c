@@ -142,8 +142,8 @@ static zipccl_status put_segment(struct zipccl_file_work *work, enum zipccl_dtyp
                                  size_t nbytes)
 {
     size_t n = nbytes / zipccl_dtype_size(dtype), nwire = 0;
-    if (zipccl_encode(work->isa, dtype, work->raw, n, work->wire, zipccl_bound(dtype, n),
-                      work->scratch, &nwire) != ZIPCCL_OK ||
+    if (zipccl_encode_effort(work->isa, work->job->effort, dtype, work->raw, n, work->wire,
+                             zipccl_bound(dtype, n), work->scratch, &nwire) != ZIPCCL_OK ||
         zipccl_decode(work->isa, dtype, work->wire, nwire, work->check, n, work->scratch) !=
             ZIPCCL_OK ||
         memcmp(work->raw, work->check, nbytes) != 0)

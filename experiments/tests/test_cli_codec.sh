@@ -35,6 +35,10 @@ done
 works "" "$zipccl" codec encode "$tensors" -o quiet.zcf --quiet
 [ ! -s out ] || failed "--quiet prints: $(cat out)"
 same quiet.zcf t.zcf
+works "ratio 1." "$zipccl" codec encode "$tensors" -o small.zcf --effort ratio
+works "" "$zipccl" codec decode small.zcf -o t2.safetensors
+same t2.safetensors "$tensors"
+[ "$(wc -c <small.zcf)" -lt "$(wc -c <t.zcf)" ] || failed "--effort ratio gains nothing"
 # A file made by the first version is still read.
 works "" "$zipccl" codec decode "$small.zcf" -o small.safetensors
 same small.safetensors "$small.safetensors"
@@ -94,6 +98,7 @@ refuses "-o names the file" "$zipccl" codec encode "$tensors"
 refuses "unexpected argument 'b'" "$zipccl" codec encode a b -o x
 refuses "given twice: '-o'" "$zipccl" codec decode t.zcf -o x -o y
 refuses "found 'bf17'" "$zipccl" codec encode "$tensors" --dtype bf17 -o x
+refuses "expected fast or ratio, found 'best'" "$zipccl" codec encode "$tensors" --effort best -o x
 refuses "did you mean '--dtype'" "$zipccl" codec encode "$tensors" --dtpye x -o x
 refuses "unknown option '--dtype'" "$zipccl" codec decode t.zcf --dtype bf16 -o x
 refuses "did you mean 'encode'" "$zipccl" codec encod x
