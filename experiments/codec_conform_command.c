@@ -86,6 +86,21 @@ static zipccl_status find_vectors(const struct options *options, char path[4096]
     return ZIPCCL_OK;
 }
 
+/* The verdicts must not overwrite what they are about. */
+static zipccl_status spare(const struct zipccl_output *json, const char *directory,
+                           const struct zipccl_vectors *vectors, struct zipccl_error *error)
+{
+    char path[4096 + 64];
+
+    snprintf(path, sizeof path, "%s/MANIFEST.tsv", directory);
+    ZIPCCL_TRY(zipccl_output_spare(json, path, error));
+    for (size_t i = 0; i < vectors->count; i++) {
+        snprintf(path, sizeof path, "%s/%.60s", directory, vectors->vectors[i].name);
+        ZIPCCL_TRY(zipccl_output_spare(json, path, error));
+    }
+    return ZIPCCL_OK;
+}
+
 static zipccl_status write_json(const struct zipccl_conform_result *result,
                                 struct zipccl_output *json, struct zipccl_error *error)
 {

@@ -154,6 +154,8 @@ cp "$source"/core/tests/vectors/one.* own
 grep -P '^(#|one\.)' "$source/core/tests/vectors/MANIFEST.tsv" >own/MANIFEST.tsv
 works "1 passed" "$zipccl" codec conform --vectors own -- python3 "$decoder"
 fails "did not end within 0.1 s" "$zipccl" codec conform --vectors own --timeout 0.1 -- tail -f /dev/null
+refuses "overwrite an input" "$zipccl" codec conform --vectors own -J own/MANIFEST.tsv -- true
+refuses "overwrite an input" "$zipccl" codec conform --vectors own -J own/../own/one.zccl -- true
 refuses "name the decoder's command" "$zipccl" codec conform
 refuses "cannot run './none'" "$zipccl" codec conform -- ./none
 refuses "--timeout 'soon'" "$zipccl" codec conform --timeout soon -- true
