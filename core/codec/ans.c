@@ -22,14 +22,17 @@ void zipccl_ans_table_fill(struct zipccl_ans_table *table, int law)
     unsigned start = 0;
     if (table->law == law)
         return;
-    memset(table, 0, sizeof *table);
+    memset(table->frequency, 0, sizeof table->frequency);
     memcpy(table->frequency, from->frequency, ZIPCCL_ANS_ESCAPE);
     memcpy(table->frequency + ZIPCCL_ANS_ESCAPE, from->escape, sizeof from->escape);
-    for (int u = 0; u < ZIPCCL_ANS_SYMBOLS; u++) {
+    for (unsigned u = 0; u < ZIPCCL_ANS_SYMBOLS; u++) {
         unsigned f = table->frequency[u];
+        uint64_t eight = u * 0x0101010101010101ull;
         table->start[u] = (uint8_t)start;
         table->inverse[u] = (uint16_t)(f ? 65535 / f : 0);
-        memset(table->symbol + start, u, f);
+        /* Eight at a time: what is too much, the next symbol overwrites. */
+        for (unsigned k = 0; k < f; k += sizeof eight)
+            memcpy(table->symbol + start + k, &eight, sizeof eight);
         start += f;
     }
     table->octaves = from->octaves;

@@ -31,7 +31,7 @@ struct zipccl_ans_table {
     uint8_t frequency[64]; /* by symbol, below 128; those beyond ZIPCCL_ANS_SYMBOLS are 0 */
     uint8_t start[64];     /* sum of the frequencies before */
     uint16_t inverse[ZIPCCL_ANS_SYMBOLS]; /* floor(65535 / frequency) */
-    uint8_t symbol[256];                  /* start <= slot < start + frequency */
+    uint8_t symbol[256 + 8];              /* start <= slot < start + frequency */
     uint8_t octaves;
     int law; /* whose these are; below 0 nobody's */
 };

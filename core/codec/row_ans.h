@@ -54,21 +54,29 @@ static inline size_t ans_exponents(const uint8_t *symbols, const uint8_t *escape
     return (size_t)(next - escaped);
 }
 
+/* No branches on data: whether a state gives or takes a byte cannot be foretold. */
 static inline uint8_t *ans_encode(const uint8_t *symbols, size_t m,
                                   const struct zipccl_ans_table *table,
                                   struct zipccl_ans_states *states, uint8_t *end)
 {
-    for (size_t g = zipccl_groups(m); g-- > 0;) {
-        for (size_t j = common_min(ZIPCCL_GROUP, m - ZIPCCL_GROUP * g); j-- > 0;) {
-            uint8_t u = symbols[ZIPCCL_GROUP * g + j];
-            unsigned f = table->frequency[u], x = states->low[j] | states->high[j] << 8;
-            if (states->high[j] >= f) {
-                *--end = states->low[j];
-                x >>= 8;
-            }
-            states->high[j] = (uint8_t)(x / f);
-            states->low[j] = (uint8_t)(x % f + table->start[u]);
-        }
+    uint32_t x[ZIPCCL_ANS_LANES];
+    for (size_t l = 0; l < ZIPCCL_ANS_LANES; l++)
+        x[l] = states->low[l] | (uint32_t)states->high[l] << 8;
+    for (size_t i = m; i-- > 0;) {
+        uint8_t u = symbols[i];
+        uint32_t f = table->frequency[u], y = x[i % ZIPCCL_ANS_LANES], give = y >> 8 >= f;
+        end[-1] = (uint8_t)y;
+        end -= give;
+        y >>= 8 * give;
+        /* y < 256 f: the inverse falls short by one at most. */
+        uint32_t q = y * table->inverse[u] >> 16, rest = y - q * f, more = rest >= f;
+        q += more;
+        rest -= more * f;
+        x[i % ZIPCCL_ANS_LANES] = q << 8 | (rest + table->start[u]);
+    }
+    for (size_t l = 0; l < ZIPCCL_ANS_LANES; l++) {
+        states->low[l] = (uint8_t)x[l];
+        states->high[l] = (uint8_t)(x[l] >> 8);
     }
     return end;
 }
@@ -77,14 +85,21 @@ static inline const uint8_t *ans_decode(const uint8_t *in, size_t m,
                                         const struct zipccl_ans_table *table,
                                         struct zipccl_ans_states *states, uint8_t *symbols)
 {
+    uint32_t x[ZIPCCL_ANS_LANES];
+    for (size_t l = 0; l < ZIPCCL_ANS_LANES; l++)
+        x[l] = states->low[l] | (uint32_t)states->high[l] << 8;
     for (size_t i = 0; i < m; i++) {
-        uint8_t slot = states->low[i % ZIPCCL_GROUP], *high = &states->high[i % ZIPCCL_GROUP];
+        uint32_t y = x[i % ZIPCCL_ANS_LANES], slot = y & 255;
         uint8_t u = table->symbol[slot];
-        unsigned x = (unsigned)table->frequency[u] * *high + slot - table->start[u];
-        x = x < 256 ? x << 8 | *in++ : x;
+        y = table->frequency[u] * (y >> 8) + slot - table->start[u];
+        uint32_t take = y < 256;
+        x[i % ZIPCCL_ANS_LANES] = y << 8 * take | (*in & (0u - take));
+        in += take;
         symbols[i] = u;
-        states->low[i % ZIPCCL_GROUP] = (uint8_t)x;
-        *high = (uint8_t)(x >> 8);
+    }
+    for (size_t l = 0; l < ZIPCCL_ANS_LANES; l++) {
+        states->low[l] = (uint8_t)x[l];
+        states->high[l] = (uint8_t)(x[l] >> 8);
     }
     return in;
 }
