@@ -22,6 +22,13 @@ static const struct command {
 #endif
     {"bench", "[OPTION...]", "ratio and speed, beside memcpy and other codecs",
      zipccl_codec_bench_command},
+    {"encode", "FILE -o OUT",
+     "compress a file without loss; --dtype for files that are no "
+     ".safetensors",
+     zipccl_codec_encode_command},
+    {"decode", "FILE -o OUT", "restore the file bit for bit", zipccl_codec_decode_command},
+    {"conform", "-- COMMAND", "run the format's test vectors through another decoder",
+     zipccl_codec_conform_command},
 };
 
 enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
@@ -29,12 +36,15 @@ enum { NUM_COMMANDS = sizeof commands / sizeof *commands };
 static int print_help(void)
 {
     puts("Usage: zipccl codec COMMAND [OPTION...]\n"
-         "The codec alone: what it makes of tensors, and how fast.\n");
+         "The codec alone: files, what it makes of tensors, how fast, and other decoders.\n");
     for (int i = 0; i < NUM_COMMANDS; i++)
         printf("  %-8s%-18s%s\n", commands[i].name, commands[i].arguments, commands[i].purpose);
     puts("\nExamples:\n"
          "  zipccl codec stat model.safetensors\n"
          "  zipccl codec bench\n"
+         "  zipccl codec encode model.safetensors -o model.zcf\n"
+         "  zipccl codec decode model.zcf -o model.safetensors\n"
+         "  zipccl codec conform -- python3 core/tests/decoder.py\n"
          "\n'zipccl codec COMMAND --help' tells more.");
     return ZIPCCL_EXIT_OK;
 }

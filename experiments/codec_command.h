@@ -12,5 +12,8 @@ int zipccl_codec_command(int argc, char **argv);
 /* Its commands, likewise. */
 int zipccl_codec_stat_command(int argc, char **argv);
 int zipccl_codec_bench_command(int argc, char **argv);
+int zipccl_codec_encode_command(int argc, char **argv);
+int zipccl_codec_decode_command(int argc, char **argv);
+int zipccl_codec_conform_command(int argc, char **argv);
 
 #endif

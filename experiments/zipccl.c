@@ -25,7 +25,8 @@ static const struct command {
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
     {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
-    {"codec", "look at the codec: what it makes of tensors, and how fast", zipccl_codec_command},
+    {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
+     zipccl_codec_command},
     {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},

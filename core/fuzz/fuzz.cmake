@@ -3,6 +3,10 @@
 file(GLOB ZIPCCL_CODEC_VECTORS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.zccl)
 zipccl_plain_test(fuzz_decode SOURCES fuzz/fuzz_decode.c fuzz/fuzz_main.c LIBS zipccl_core
     ARGS 4000 ${ZIPCCL_CODEC_VECTORS})
+file(GLOB ZIPCCL_ODD_VECTORS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*/*.zccl)
+add_test(NAME fuzz_decode_odd COMMAND fuzz_decode 400 ${ZIPCCL_ODD_VECTORS}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(fuzz_decode_odd PROPERTIES TIMEOUT 300)
 file(GLOB ZIPCCL_CODEC_ELEMENTS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.raw)
 zipccl_plain_test(fuzz_encode SOURCES fuzz/fuzz_encode.c fuzz/fuzz_main.c LIBS zipccl_core
     ARGS 60 ${ZIPCCL_CODEC_ELEMENTS})

@@ -2,15 +2,17 @@
  * make_vectors.c - write the codec's test vectors
  *
  * Usage: make_vectors DIRECTORY
- * Writes NAME.raw (elements) and NAME.zccl (message) for each case below.  Run it after a
- * change of format or of the encoder's choices, and look at what changed: released versions
- * must keep decoding the old files.
+ * Writes NAME.raw (elements) and NAME.zccl (message) for each case below, accepted/ with what
+ * another encoder may write, refused/ with what no decoder may accept, and MANIFEST.tsv.  Run it
+ * after a change of format or of the encoder's choices, and look at what changed: released
+ * versions must keep decoding the old files.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/codec.h"
 
 #include "core/tests/codec_data.h"
+#include "core/tests/vector_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 enum { MOST = 70000 };
 
 /* Either 'fill', for bf16, or a kind of codec_data.h.  Names that start with "ratio" are encoded so. */
-struct vector {
+struct encoded {
     const char *name;
     size_t n;
     enum zipccl_dtype dtype;
@@ -101,7 +103,7 @@ static void fill_widened(struct data_random *random, uint16_t *out, size_t n)
         out[i] = i < 32768 ? 0 : (uint16_t)data_next(random);
 }
 
-static const struct vector vectors[] = {
+static const struct encoded vectors[] = {
     {"empty", 0, ZIPCCL_BFLOAT16, fill_gauss, 0},
     {"one", 1, ZIPCCL_BFLOAT16, fill_gauss, 0},
     {"bits", 300, ZIPCCL_BFLOAT16, data_bits, 0},
@@ -139,31 +141,21 @@ static const struct vector vectors[] = {
     {"ratio_fp32_widened", 17000, ZIPCCL_FLOAT32, fill_widened, 0},
     {"ratio_e4m3", 9000, ZIPCCL_FLOAT8_E4M3, NULL, DATA_GAUSS},
     {"ratio_e5m2", 9000, ZIPCCL_FLOAT8_E5M2, NULL, DATA_MIXTURE},
+    {"ratio_1500", 1500, ZIPCCL_BFLOAT16, fill_student, 0},
 };
-
-static void save(const char *directory, const char *name, const char *ending, const void *bytes,
-                 size_t nbytes)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s.%s", directory, name, ending);
-    FILE *file = fopen(path, "wb");
-    if (!file || fwrite(bytes, 1, nbytes, file) != nbytes || fclose(file) != 0) {
-        fprintf(stderr, "make_vectors: cannot write %s\n", path);
-        exit(1);
-    }
-}
 
 int main(int argc, char **argv)
 {
     static uint16_t src[MOST];
     static uint8_t wire[2 * sizeof src + ZIPCCL_MESSAGE_HEADER_BYTES];
+    static struct vector_set set;
     void *scratch = aligned_alloc(64, zipccl_codec_scratch_bytes());
     if (argc != 2 || !scratch) {
         fprintf(stderr, "usage: make_vectors DIRECTORY\n");
         return 2;
     }
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
-        const struct vector *v = &vectors[i];
+        const struct encoded *v = &vectors[i];
         struct data_random random = {1000 + i};
         size_t size = zipccl_dtype_size(v->dtype), nbytes = 0;
         if (v->fill)
@@ -175,10 +167,16 @@ int main(int argc, char **argv)
         if (zipccl_encode_effort(ZIPCCL_ISA_SCALAR, effort, v->dtype, src, v->n, wire, sizeof wire,
                                  scratch, &nbytes) != ZIPCCL_OK)
             return 1;
-        save(argv[1], v->name, "raw", src, v->n * size);
-        save(argv[1], v->name, "zccl", wire, nbytes);
-        printf("%-20s %6zu elements %6zu bytes\n", v->name, v->n, nbytes);
+        set_add(&set, v->name, v->dtype, src, v->n, wire, nbytes,
+                effort == ZIPCCL_EFFORT_RATIO ? "as the reference encoder writes it for ratio"
+                                              : "as the reference encoder writes it");
     }
+    add_odd_vectors(&set);
+    add_refused_vectors(&set);
+    add_ans_vectors(&set);
+    set_save(&set, argv[1]);
+    printf("%zu vectors\n", set.count);
+    set_destroy(&set);
     free(scratch);
     return 0;
 }

@@ -9,12 +9,13 @@ foreach(test ${ZIPCCL_CODEC_TESTS})
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/codec_data.c LIBS zipccl_core)
 endforeach()
 
-# Programs to run by hand: figures to look at, a row's digest, and the test vectors' author.
-foreach(program codec_speed isa_probe make_vectors)
+# Programs to run by hand: figures to look at, and a row's digest.
+foreach(program codec_speed isa_probe)
     add_executable(${program} tests/${program}.c tests/codec_data.c)
     target_link_libraries(${program} PRIVATE zipccl_core m)
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endforeach()
+include(tests/vectors.cmake)
 
 # Emulated processors without some features; sanitizers do not run there.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND NOT ZIPCCL_SANITIZE)

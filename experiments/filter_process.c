@@ -1,0 +1,197 @@
+/*
+ * filter_process.c - runs a program once: bytes to its standard input, what it says back
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/filter_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* Our ends of the pipes: to standard input, from standard output and standard error; -1: closed. */
+struct filter {
+    int fds[3];
+    pid_t pid;
+};
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Start it with the ends 'theirs' of the pipes. */
+static int start(char *const *argv, const int theirs[3], pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t defaults;
+
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGPIPE);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    for (int i = 0; i < 3; i++)
+        posix_spawn_file_actions_adddup2(&actions, theirs[i], i);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    int reason = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return reason;
+}
+
+/* Pipes that the child does not inherit but by dup2(), above 2 so that none is in the way. */
+static bool make_pipe(int fds[2])
+{
+    int low[2];
+
+    if (pipe(low) != 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        fds[i] = fcntl(low[i], F_DUPFD_CLOEXEC, 3);
+        close(low[i]);
+    }
+    return fds[0] >= 0 && fds[1] >= 0;
+}
+
+static zipccl_status open_filter(struct filter *filter, char *const *argv,
+                                 struct zipccl_error *error)
+{
+    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    bool made = true;
+
+    for (int i = 0; i < 3 && made; i++)
+        made = make_pipe(pipes[i]);
+    int reason = errno;
+    int theirs[3] = {pipes[0][0], pipes[1][1], pipes[2][1]};
+    int started = made ? start(argv, theirs, &filter->pid) : -1;
+    filter->fds[0] = pipes[0][1];
+    filter->fds[1] = pipes[1][0];
+    filter->fds[2] = pipes[2][0];
+    for (int i = 0; i < 3; i++) {
+        shut(&theirs[i]);
+        if (started != 0)
+            shut(&filter->fds[i]);
+        else
+            fcntl(filter->fds[i], F_SETFL, O_NONBLOCK);
+    }
+    if (!made)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "cannot make a pipe: %s", strerror(reason));
+    if (started != 0)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "cannot run '%s': %s", argv[0],
+                           strerror(started));
+    return ZIPCCL_OK;
+}
+
+/* Hand on what it takes; close its input when all is handed on or it takes no more. */
+static void feed(struct filter *filter, const uint8_t *input, size_t nbytes, size_t *done)
+{
+    ssize_t n = *done < nbytes ? write(filter->fds[0], input + *done, nbytes - *done) : 0;
+
+    if (n > 0)
+        *done += (size_t)n;
+    if (*done == nbytes || (n < 0 && errno != EAGAIN && errno != EINTR))
+        shut(&filter->fds[0]);
+}
+
+/* Read what there is into to [capacity]; what does not fit is counted and dropped. */
+static void drain(int *fd, uint8_t *to, size_t capacity, size_t *done)
+{
+    uint8_t bytes[65536];
+    ssize_t n = read(*fd, bytes, sizeof bytes);
+
+    if (n <= 0) {
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            shut(fd);
+        return;
+    }
+    size_t room = *done < capacity ? capacity - *done : 0;
+    memcpy(to + (*done < capacity ? *done : capacity), bytes, (size_t)n < room ? (size_t)n : room);
+    *done += (size_t)n;
+}
+
+/* Talk until it has closed both its outputs, or must be ended. */
+static void talk(struct filter *filter, const uint8_t *input, size_t nbytes, double deadline,
+                 uint8_t *output, size_t capacity, struct zipccl_filter_result *result)
+{
+    size_t fed = 0, said = 0;
+
+    while (filter->fds[1] >= 0 || filter->fds[2] >= 0) {
+        struct pollfd polled[3];
+        double left = deadline - now();
+
+        for (int i = 0; i < 3; i++)
+            polled[i] = (struct pollfd){filter->fds[i], i == 0 ? POLLOUT : POLLIN, 0};
+        result->timed_out = left <= 0;
+        result->too_much = result->nbytes > capacity;
+        if (result->timed_out || result->too_much)
+            break;
+        if (poll(polled, 3, left < 1e6 ? (int)(left * 1000) + 1 : -1) <= 0)
+            continue;
+        if (filter->fds[0] >= 0 && polled[0].revents != 0)
+            feed(filter, input, nbytes, &fed);
+        if (filter->fds[1] >= 0 && polled[1].revents != 0)
+            drain(&filter->fds[1], output, capacity, &result->nbytes);
+        if (filter->fds[2] >= 0 && polled[2].revents != 0)
+            drain(&filter->fds[2], (uint8_t *)result->said, sizeof result->said - 1, &said);
+    }
+    result->too_much = result->nbytes > capacity;
+}
+
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+zipccl_status zipccl_filter_run(char *const *argv, const uint8_t *input, size_t nbytes,
+                                double timeout_s, uint8_t *output, size_t capacity,
+                                struct zipccl_filter_result *result, struct zipccl_error *error)
+{
+    struct filter filter;
+    double deadline = now() + timeout_s;
+    int status = 0;
+
+    memset(result, 0, sizeof *result);
+    ZIPCCL_TRY(open_filter(&filter, argv, error));
+    talk(&filter, input, nbytes, deadline, output, capacity, result);
+    for (int i = 0; i < 3; i++)
+        shut(&filter.fds[i]);
+    /* One that closed its outputs may still take its time to end. */
+    while (!result->timed_out && !result->too_much && !has_ended(filter.pid)) {
+        const struct timespec pause = {0, 1000000};
+
+        nanosleep(&pause, NULL);
+        result->timed_out = now() >= deadline;
+    }
+    /* Whatever it started and left behind ends with it; it is not reaped yet, so the id is its own. */
+    kill(-filter.pid, SIGKILL);
+    while (waitpid(filter.pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return zipccl_fail(error, ZIPCCL_ERR_IO, "cannot wait for '%s': %s", argv[0],
+                               strerror(errno));
+    result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    return ZIPCCL_OK;
+}
