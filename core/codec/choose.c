@@ -54,7 +54,10 @@ static const uint16_t gaussian[16] = {672, 668, 665, 663, 662, 662, 662, 663,
 /* Octaves that a search goes to either side. */
 #define REACH 6
 
-/* All that choosing looks at. */
+/*
+ * All that choosing looks at.  Loops over sub-blocks run over all that a superblock can have, so
+ * that the compiler makes vectors of them: those beyond 'nsub' have nothing valid.
+ */
 struct choice {
     const struct zipccl_coder *coder;
     const uint8_t *src;
@@ -62,8 +65,9 @@ struct choice {
     struct zipccl_sample *sample; /* [nlooks][nsub] */
     uint32_t nsampled, nzero;
     uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
-    int location[ZIPCCL_SUBBLOCKS]; /* the common one unless 'own' */
-    bool own[ZIPCCL_SUBBLOCKS];     /* the sub-block's scale is not the superblock's */
+    uint32_t sum[ZIPCCL_SUBBLOCKS], nvalid[ZIPCCL_SUBBLOCKS]; /* of all looks */
+    int location[ZIPCCL_SUBBLOCKS];                           /* the common one unless 'own' */
+    int own[ZIPCCL_SUBBLOCKS]; /* -1 if the sub-block's scale is not the superblock's, else 0 */
 };
 
 static uint8_t base_of(int location, int shift)
@@ -74,22 +78,24 @@ static uint8_t base_of(int location, int shift)
 
 static int location_of(uint32_t sum, uint32_t nvalid)
 {
-    /* The usual count needs no division. */
-    return (int)(nvalid == ZIPCCL_SAMPLES ? 4 * sum : (256 * sum + nvalid / 2) / nvalid);
+    return nvalid ? (int)((256 * sum + nvalid / 2) / nvalid) : 0;
+}
+
+/* -1 if 'x' lies within 'deviation' of 'centre', else 0. */
+static int is_near(int x, int centre, int deviation)
+{
+    int away = x - centre;
+    return -(int)((away <= deviation) & (away >= -deviation));
 }
 
 /* Mean location of the sub-blocks within 'deviation' of 'centre'; 'centre' if there is none. */
 static int mean_near(const struct choice *c, int centre, int deviation)
 {
     uint32_t sum = 0, nvalid = 0;
-    for (size_t i = 0; i < c->nsub; i++) {
-        int away = c->location[i] - centre;
-        if (away > deviation || away < -deviation)
-            continue;
-        for (size_t look = 0; look < c->nlooks; look++) {
-            sum += c->sample[look * c->nsub + i].sum;
-            nvalid += c->sample[look * c->nsub + i].nvalid;
-        }
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++) {
+        uint32_t near = (uint32_t)is_near(c->location[i], centre, deviation);
+        sum += c->sum[i] & near;
+        nvalid += c->nvalid[i] & near;
     }
     return nvalid ? location_of(sum, nvalid) : centre;
 }
@@ -98,97 +104,99 @@ static int mean_near(const struct choice *c, int centre, int deviation)
 static void look(struct choice *c, size_t nlooks)
 {
     const struct zipccl_fields *fields = c->coder->fields;
-    for (; c->nlooks < nlooks; c->nlooks++)
+    const struct zipccl_row *row = c->coder->row;
+    for (; c->nlooks < nlooks; c->nlooks++) {
+        struct zipccl_sample *s = &c->sample[c->nlooks * c->nsub];
+        bool at_once = row->sample_all && c->m == ZIPCCL_SUPERBLOCK;
+        if (at_once)
+            row->sample_all(fields, c->src, c->nlooks, s);
         for (size_t i = 0; i < c->nsub; i++) {
             size_t first = i * ZIPCCL_SUBBLOCK, left = c->m - first;
-            struct zipccl_sample *s = &c->sample[c->nlooks * c->nsub + i];
-            c->coder->row->sample(fields, c->src + fields->size * first, i,
-                                  left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, c->nlooks, s);
-            c->nsampled += s->nsampled;
-            c->nzero += s->nzero;
+            if (!at_once)
+                row->sample(fields, c->src + fields->size * first, i,
+                            left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, c->nlooks, &s[i]);
+            c->nsampled += s[i].nsampled;
+            c->nzero += s[i].nzero;
+            c->sum[i] += s[i].sum;
+            c->nvalid[i] += s[i].nvalid;
         }
+    }
 }
 
 /* Find the location of every sub-block; returns the common one. */
 static int locate(struct choice *c)
 {
-    bool valid[ZIPCCL_SUBBLOCKS];
-    for (size_t i = 0; i < c->nsub; i++) {
-        uint32_t sum = 0, nvalid = 0;
-        for (size_t k = 0; k < c->nlooks; k++) {
-            sum += c->sample[k * c->nsub + i].sum;
-            nvalid += c->sample[k * c->nsub + i].nvalid;
-        }
-        valid[i] = nvalid != 0;
-        c->location[i] = valid[i] ? location_of(sum, nvalid) : 0;
-    }
+    uint32_t usual = 0;
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++)
+        usual += c->nvalid[i] == ZIPCCL_SAMPLES;
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS && usual < ZIPCCL_SUBBLOCKS; i++)
+        c->location[i] = location_of(c->sum[i], c->nvalid[i]);
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS && usual == ZIPCCL_SUBBLOCKS; i++)
+        c->location[i] =
+            (int)(c->sum[i] * (256 / ZIPCCL_SAMPLES)); /* the same without a division */
     /* The second mean leaves out the sub-blocks that have a scale of their own. */
     int deviation = c->nlooks == 1 ? DEVIATION : DEVIATION / 2;
     int centre = mean_near(c, mean_near(c, 0, 256 * 256), deviation + deviation / 2);
-    c->spread = 0;
-    for (size_t i = 0; i < c->nsub; i++) {
-        int away = c->location[i] - centre;
-        if (away <= deviation && away >= -deviation)
-            c->spread += (uint32_t)(away * away);
-        c->own[i] = valid[i] && (away > deviation || away < -deviation);
-        if (!c->own[i])
-            c->location[i] = centre;
+    uint32_t spread = 0;
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++) {
+        int away = c->location[i] - centre, near = is_near(c->location[i], centre, deviation);
+        spread += (uint32_t)(i < c->nsub ? (away & near) * (away & near) : 0);
+        c->own[i] = ~near & -(int)(c->nvalid[i] != 0);
+        c->location[i] = (c->location[i] & c->own[i]) | (centre & ~c->own[i]);
     }
+    c->spread = spread;
     return centre;
 }
 
-/* Fill bits [ZIPCCL_NUM_D] with the code length of each d, as a row's cost() takes it. */
-static void code_lengths(uint8_t program, uint8_t bits[ZIPCCL_NUM_D])
+/* Estimated bits of the superblock with 'base' [nsub], and of each sub-block unless 'each' is NULL. */
+static uint32_t cost_of(const struct choice *c, const uint8_t *base,
+                        const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each)
 {
-    const struct zipccl_tier_program *p = &zipccl_programs[program];
-    uint8_t length = 0, all = 8;
-    for (int t = 0; t < p->ntiers; t++)
-        all = (uint8_t)(all + p->tier[t].width);
-    memset(bits, all, ZIPCCL_NUM_D);
-    for (int t = 0; t < p->ntiers; t++) {
-        length = (uint8_t)(length + p->tier[t].width);
-        for (int k = 0; k < (1 << p->tier[t].width) - 1; k++)
-            bits[p->tier[t].d[k] - ZIPCCL_LEAST_D] = length;
+    const struct zipccl_row *row = c->coder->row;
+    uint32_t sum = 0;
+    if (row->cost_all && c->m == ZIPCCL_SUPERBLOCK)
+        return row->cost_all(c->sample, c->nlooks, base, bits, each);
+    for (size_t k = 0; k < c->nlooks && !each; k++)
+        sum += row->cost(&c->sample[k * c->nsub], c->nsub, base, bits);
+    for (size_t i = 0; i < c->nsub && each; i++) {
+        each[i] = 0;
+        for (size_t k = 0; k < c->nlooks; k++)
+            each[i] += row->cost(&c->sample[k * c->nsub + i], 1, &base[i], bits);
+        sum += each[i];
     }
-}
-
-/* Estimated bits of the superblock with 'base' [nsub]. */
-static uint32_t cost_of_all(const struct choice *c, const uint8_t *base,
-                            const uint8_t bits[ZIPCCL_NUM_D])
-{
-    uint32_t sum = 0;
-    for (size_t k = 0; k < c->nlooks; k++)
-        sum += c->coder->row->cost(&c->sample[k * c->nsub], c->nsub, base, bits);
     return sum;
 }
 
-/* Estimated bits of sub-block 'i' with 'base'. */
-static uint32_t cost_with(const struct choice *c, size_t i, uint8_t base,
-                          const uint8_t bits[ZIPCCL_NUM_D])
+/*
+ * Move bases up, or those that do not go down, while their sub-block's sample gains by it; each
+ * stops where a step gains nothing.  Returns the bits of all.
+ */
+static uint32_t improve(const struct choice *c, uint8_t *base, const uint8_t bits[ZIPCCL_NUM_D])
 {
-    uint32_t sum = 0;
-    for (size_t k = 0; k < c->nlooks; k++)
-        sum += c->coder->row->cost(&c->sample[k * c->nsub + i], 1, &base, bits);
-    return sum;
-}
-
-/* Move '*base' of sub-block 'i' up or down while its sample gains by it; returns its bits. */
-static uint32_t improve(const struct choice *c, size_t i, uint8_t *base,
-                        const uint8_t bits[ZIPCCL_NUM_D])
-{
-    uint8_t from = *base;
-    uint32_t least = cost_with(c, i, from, bits);
-    for (int step = 1; step >= -1 && *base == from; step -= 2) {
-        for (int octave = 1; octave <= REACH; octave++) {
-            uint8_t next = (uint8_t)(from + step * octave);
-            uint32_t now = cost_with(c, i, next, bits);
-            if (now + CHANCE_BITS >= least)
-                break;
-            least = now;
-            *base = next;
+    uint8_t from[ZIPCCL_SUBBLOCKS], next[ZIPCCL_SUBBLOCKS];
+    uint32_t least[ZIPCCL_SUBBLOCKS], now[ZIPCCL_SUBBLOCKS], sum = 0;
+    memcpy(from, base, c->nsub);
+    cost_of(c, base, bits, least);
+    for (int step = 1; step >= -1; step -= 2) {
+        bool going[ZIPCCL_SUBBLOCKS], any = true;
+        for (size_t i = 0; i < c->nsub; i++)
+            going[i] = base[i] == from[i];
+        for (int octave = 1; octave <= REACH && any; octave++) {
+            for (size_t i = 0; i < c->nsub; i++)
+                next[i] = (uint8_t)(from[i] + step * octave);
+            cost_of(c, next, bits, now);
+            any = false;
+            for (size_t i = 0; i < c->nsub; i++) {
+                going[i] = going[i] && now[i] + CHANCE_BITS < least[i];
+                base[i] = going[i] ? next[i] : base[i];
+                least[i] = going[i] ? now[i] : least[i];
+                any |= going[i];
+            }
         }
     }
-    return least;
+    for (size_t i = 0; i < c->nsub; i++)
+        sum += least[i];
+    return sum;
 }
 
 /* Fill bases with those of 'program', all 'octaves' higher. */
@@ -204,18 +212,17 @@ static void bases_of(const struct choice *c, uint8_t program, int octaves, uint8
  */
 static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
 {
-    uint8_t bits[ZIPCCL_NUM_D], bases[ZIPCCL_SUBBLOCKS];
-    uint32_t least = UINT32_MAX, sum = 0;
+    uint8_t bases[ZIPCCL_SUBBLOCKS];
+    uint32_t least = UINT32_MAX;
     if (deep) {
         look(c, ZIPCCL_LOOKS);
         locate(c);
     }
     for (uint8_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = deep && program > ZIPCCL_PROGRAM_21123_DOWN ? 1 : 0;
-        code_lengths(program, bits);
         for (int octaves = -reach; octaves <= reach; octaves++) {
             bases_of(c, program, octaves, bases);
-            uint32_t now = cost_of_all(c, bases, bits);
+            uint32_t now = cost_of(c, bases, zipccl_code_lengths[program], NULL);
             if (now >= least)
                 continue;
             least = now;
@@ -225,9 +232,7 @@ static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
     }
     if (!deep)
         return;
-    code_lengths(entry->program, bits);
-    for (size_t i = 0; i < c->nsub; i++)
-        sum += improve(c, i, &entry->base[i], bits);
+    uint32_t sum = improve(c, entry->base, zipccl_code_lengths[entry->program]);
     if (sum >= c->coder->fields->exponent_bits * c->nsampled)
         entry->program = ZIPCCL_PROGRAM_RAW;
 }
@@ -252,9 +257,7 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
     for (size_t i = 0; i < c.nsub; i++)
         entry->base[i] = base_of(c.location[i], c.own[i] ? shifts[entry->program] : SHIFT_GAUSSIAN);
 
-    uint8_t bits[ZIPCCL_NUM_D];
-    code_lengths(entry->program, bits);
-    uint32_t cost = cost_of_all(&c, entry->base, bits);
+    uint32_t cost = cost_of(&c, entry->base, zipccl_code_lengths[entry->program], NULL);
     if (cost >= (uint32_t)(coder->fields->exponent_bits + HOPELESS_BITS) * c.nsampled) {
         entry->program = ZIPCCL_PROGRAM_RAW;
         return false;

@@ -96,6 +96,9 @@ enum zipccl_program_id {
 
 extern const struct zipccl_tier_program zipccl_programs[ZIPCCL_NUM_PROGRAMS];
 
+/* Bits that program p codes d in, at [p][d - ZIPCCL_LEAST_D]; the last one is any other d's. */
+extern const uint8_t zipccl_code_lengths[ZIPCCL_NUM_PROGRAMS][ZIPCCL_NUM_D];
+
 /* One superblock's directory entry, unpacked. */
 struct zipccl_entry {
     uint8_t program;

@@ -18,14 +18,15 @@
 #define ZIPCCL_SAMPLES 64u
 #define ZIPCCL_LOOKS   4u
 
-/* What one look at a sub-block says. */
+/* What one look at a sub-block says; two lines of a cache. */
 struct zipccl_sample {
+    /* Exponents, run 1 from the middle on; 0 where none was taken. */
+    _Alignas(64) uint8_t e[ZIPCCL_SAMPLES];
     uint64_t taken; /* bit i: e[i] was sampled */
     uint32_t nsampled;
-    uint32_t nzero;            /* of those, how many elements have no bit set */
-    uint32_t nvalid;           /* how many are neither zero, subnormal, infinite nor NaN */
-    uint32_t sum;              /* of the valid exponents, pulled to within 6 of their mean */
-    uint8_t e[ZIPCCL_SAMPLES]; /* exponents, run 1 from the middle on; 0 where none was taken */
+    uint32_t nzero;  /* of those, how many elements have no bit set */
+    uint32_t nvalid; /* how many are neither zero, subnormal, infinite nor NaN */
+    uint32_t sum;    /* of the valid exponents, pulled to within 6 of their mean */
 };
 
 /* Work memory of one call; the caller of the codec owns it. */
@@ -60,11 +61,26 @@ struct zipccl_row {
                    size_t look, struct zipccl_sample *sample);
 
     /*
+     * The same for all sub-blocks of a full superblock: sample [ZIPCCL_SUBBLOCKS].  NULL if the row
+     * has nothing better than sample.
+     */
+    void (*sample_all)(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
+                       struct zipccl_sample *sample);
+
+    /*
      * Sum bits[d - ZIPCCL_LEAST_D], d = base - e, over all exponents taken in sample [n], whose
      * bases are bases [n]; bits[31] stands for any d outside.
      */
     uint32_t (*cost)(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
                      const uint8_t bits[ZIPCCL_NUM_D]);
+
+    /*
+     * The same for a full superblock, over one look or all: sample [nlooks][ZIPCCL_SUBBLOCKS], of
+     * which every element was taken, bases [ZIPCCL_SUBBLOCKS].  Also for each sub-block alone, to
+     * each [ZIPCCL_SUBBLOCKS], unless that is NULL.  NULL if the row has nothing better than cost.
+     */
+    uint32_t (*cost_all)(const struct zipccl_sample *sample, size_t nlooks, const uint8_t *bases,
+                         const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each);
 
     /*
      * Split 'm' bf16 for a first tier of 2 bits: [m] low bytes, tier-1 words and the d of all

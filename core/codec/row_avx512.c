@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/codec/row.h"
+#include "core/codec/sample_avx512.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -14,12 +15,23 @@
 /* Byte i of each quadword is 1 << i: as data it picks columns, as a matrix it reverses bits. */
 #define DIAGONAL 0x8040201008040201ll
 
+/* Of three operands, whatever has a bit in any. */
+#define OR3 0xfe
+
 /* Byte numbers that take apart and put together 64 elements held in two registers. */
 static const uint8_t odd_bytes[64] = {
     1,  3,  5,   7,   9,   11,  13,  15,  17,  19,  21,  23,  25,  27,  29,  31,
     33, 35, 37,  39,  41,  43,  45,  47,  49,  51,  53,  55,  57,  59,  61,  63,
     65, 67, 69,  71,  73,  75,  77,  79,  81,  83,  85,  87,  89,  91,  93,  95,
     97, 99, 101, 103, 105, 107, 109, 111, 113, 115, 117, 119, 121, 123, 125, 127};
+static const uint8_t odd_then_even[64] = {
+    1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+    45, 47, 49, 51, 53, 55, 57, 59, 61, 63, 0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22,
+    24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
+static const uint8_t even_then_odd[64] = {
+    0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
+    44, 46, 48, 50, 52, 54, 56, 58, 60, 62, 1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23,
+    25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
 static const uint8_t pair_low[64] = {
     0,  64, 1,  65, 2,  66, 3,  67, 4,  68, 5,  69, 6,  70, 7,  71, 8,  72, 9,  73, 10, 74,
     11, 75, 12, 76, 13, 77, 14, 78, 15, 79, 16, 80, 17, 81, 18, 82, 19, 83, 20, 84, 21, 85,
@@ -29,6 +41,24 @@ static const uint8_t planes_of_4[64] = {
     0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33, 41, 49, 57, 2,  10, 18, 26, 34, 42,
     50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
     37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
+
+/* The inverse. */
+static const uint8_t groups_of_planes[64] = {
+    0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33, 41, 49, 57, 2,  10, 18, 26, 34, 42,
+    50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
+    37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
+/* Two halves byte by byte, one half or the other first. */
+static const uint8_t upper_and_lower[64] = {
+    32, 0,  33, 1,  34, 2,  35, 3,  36, 4,  37, 5,  38, 6,  39, 7,  40, 8,  41, 9,  42, 10,
+    43, 11, 44, 12, 45, 13, 46, 14, 47, 15, 48, 16, 49, 17, 50, 18, 51, 19, 52, 20, 53, 21,
+    54, 22, 55, 23, 56, 24, 57, 25, 58, 26, 59, 27, 60, 28, 61, 29, 62, 30, 63, 31};
+static const uint8_t lower_and_upper[64] = {
+    0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+    11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
+    22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
+
+/* The matrix that moves the bits of group g of 4 to bits 0 and 1. */
+#define PICK(g) (long long)(1ull << (63 - 2 * (g)) | 1ull << (54 - 2 * (g)))
 
 /* Constants stay in registers only where the helpers are part of the loop. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -42,27 +72,17 @@ ALWAYS_INLINE __mmask64 mask_of(size_t len)
     return len < 64 ? (1ull << len) - 1 : ~0ull;
 }
 
-ALWAYS_INLINE struct halves take_apart(__m512i a, __m512i b)
+/* The elements under 'mask'; the others are zero. */
+ALWAYS_INLINE struct halves load_tail(const uint8_t *src, __mmask64 mask)
 {
+    __m512i a = _mm512_maskz_loadu_epi16((__mmask32)mask, src);
+    __m512i b = _mm512_maskz_loadu_epi16((__mmask32)(mask >> 32), src + 64);
     __m512i odd = _mm512_loadu_si512(odd_bytes);
     __m512i even = _mm512_sub_epi8(odd, _mm512_set1_epi8(1));
     a = _mm512_shldi_epi16(a, a, 1);
     b = _mm512_shldi_epi16(b, b, 1);
     return (struct halves){_mm512_permutex2var_epi8(a, odd, b),
                            _mm512_permutex2var_epi8(a, even, b)};
-}
-
-ALWAYS_INLINE struct halves load_64(const uint8_t *src)
-{
-    return take_apart(_mm512_loadu_si512(src), _mm512_loadu_si512(src + 64));
-}
-
-/* The elements under 'mask'; the others are zero. */
-ALWAYS_INLINE struct halves load_tail(const uint8_t *src, __mmask64 mask)
-{
-    __m512i a = _mm512_maskz_loadu_epi16((__mmask32)mask, src);
-    __m512i b = _mm512_maskz_loadu_epi16((__mmask32)(mask >> 32), src + 64);
-    return take_apart(a, b);
 }
 
 /* Whole aligned vectors past the caches. */
@@ -77,24 +97,6 @@ ALWAYS_INLINE void store(uint8_t *dst, __m512i x, bool stream)
 static bool is_aligned(const uint8_t *p)
 {
     return (uintptr_t)p % 64 == 0;
-}
-
-ALWAYS_INLINE void store_64(uint8_t *dst, struct halves x, __mmask64 mask, bool stream)
-{
-    __m512i first = _mm512_loadu_si512(pair_low);
-    __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
-    __m512i a = _mm512_permutex2var_epi8(x.low, first, x.exponents);
-    __m512i b = _mm512_permutex2var_epi8(x.low, second, x.exponents);
-    a = _mm512_shrdi_epi16(a, a, 1);
-    b = _mm512_shrdi_epi16(b, b, 1);
-    if (mask == ~0ull) {
-        store(dst, a, stream);
-        store(dst + 64, b, stream);
-    } else {
-        _mm512_mask_storeu_epi16(dst, (__mmask32)mask, a);
-        if (mask >> 32)
-            _mm512_mask_storeu_epi16(dst + 64, (__mmask32)(mask >> 32), b);
-    }
 }
 
 /*
@@ -185,23 +187,45 @@ static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_
         _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
 }
 
-static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
-                     const uint8_t bits[ZIPCCL_NUM_D])
+static void sample_all(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
+                       struct zipccl_sample *s)
 {
-    const __m512i table = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)bits)),
-                  last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1), zero = _mm512_setzero_si512();
-    __m512i sum = zero, bytes = zero;
-    for (size_t i = 0; i < n; i++) {
-        __m512i base = _mm512_set1_epi8((char)(bases[i] - ZIPCCL_LEAST_D));
-        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(base, _mm512_loadu_si512(sample[i].e)), last);
-        bytes = _mm512_add_epi8(bytes, _mm512_maskz_permutexvar_epi8(sample[i].taken, at, table));
-        /* No code is longer than 18 bits: eight of them fit a byte. */
-        if (i % 8 == 7 || i + 1 == n) {
-            sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, zero));
-            bytes = zero;
-        }
+    if (fields->split == ZIPCCL_SPLIT_BF16) {
+        zipccl_sample_all_avx512(src, look, s);
+        return;
     }
-    return (uint32_t)_mm512_reduce_add_epi64(sum);
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++)
+        common_sample(fields, src + i * ZIPCCL_SUBBLOCK * fields->size, i, ZIPCCL_SUBBLOCK, look,
+                      &s[i]);
+}
+
+/*
+ * Store the low bytes of 64 elements and return their exponents: each half is permuted once, to
+ * [exponents, low bytes] and [low bytes, exponents], so that a blend brings the exponents together
+ * and the low bytes leave as they are.
+ */
+ALWAYS_INLINE __m512i split_64(const uint8_t *src, bool stream, uint8_t *low)
+{
+    const __m512i first = _mm512_loadu_si512(odd_then_even),
+                  second = _mm512_loadu_si512(even_then_odd);
+    __m512i a = _mm512_loadu_si512(src), b = _mm512_loadu_si512(src + 64);
+    a = _mm512_permutexvar_epi8(first, _mm512_shldi_epi16(a, a, 1));
+    b = _mm512_permutexvar_epi8(second, _mm512_shldi_epi16(b, b, 1));
+    if (stream) {
+        store(low, _mm512_shuffle_i64x2(a, b, 0x4e), true);
+    } else {
+        _mm256_storeu_si256((__m256i *)low, _mm512_extracti64x4_epi64(a, 1));
+        _mm256_storeu_si256((__m256i *)(low + 32), _mm512_castsi512_si256(b));
+    }
+    return _mm512_mask_blend_epi64(0xf0, a, b);
+}
+
+/* Processors fetch ahead what is read better than what is written; these many bytes do (measured). */
+enum { LOW_AHEAD = 1024, PLANES_AHEAD = 256 };
+
+ALWAYS_INLINE void fetch_for_writing(const uint8_t *p)
+{
+    __builtin_prefetch(p, 1, 3);
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
@@ -210,15 +234,17 @@ ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, bool stream, 
 {
     const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
     __m512i d[4], codes[4];
+    if (!stream)
+        fetch_for_writing(planes + PLANES_AHEAD);
     for (int g = 0; g < 4; g++) {
-        struct halves x = load_64(src + 128 * g);
-        store(low + 64 * g, x.low, stream);
-        d[g] = _mm512_sub_epi8(base, x.exponents);
+        if (!stream)
+            fetch_for_writing(low + 64 * g + LOW_AHEAD);
+        d[g] = _mm512_sub_epi8(base, split_64(src + 128 * g, stream, low + 64 * g));
         codes[g] = _mm512_min_epu8(d[g], three);
     }
-    __m512i all = _mm512_or_si512(
-        _mm512_or_si512(codes[0], _mm512_slli_epi16(codes[1], 2)),
-        _mm512_or_si512(_mm512_slli_epi16(codes[2], 4), _mm512_slli_epi16(codes[3], 6)));
+    __m512i all = _mm512_ternarylogic_epi64(codes[0], _mm512_slli_epi16(codes[1], 2),
+                                            _mm512_slli_epi16(codes[2], 4), OR3);
+    all = _mm512_or_si512(all, _mm512_slli_epi16(codes[3], 6));
     all = _mm512_gf2p8affine_epi64_epi8(diagonal, all, 0);
     all = _mm512_permutexvar_epi8(_mm512_loadu_si512(planes_of_4), all);
     all = _mm512_gf2p8affine_epi64_epi8(all, diagonal, 0);
@@ -327,24 +353,73 @@ ALWAYS_INLINE __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1,
     return _mm512_mask_expand_epi8(x, p0 & p1, escaped);
 }
 
+/* The last group, of fewer than 64 elements. */
+static size_t join_tail(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
+                        uint8_t base, uint8_t *dst)
+{
+    const __m512i first = _mm512_loadu_si512(pair_low),
+                  second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
+    __mmask64 mask = mask_of(m);
+    uint64_t word[2];
+    memcpy(word, words, sizeof word);
+    word[0] &= mask;
+    __m512i d = lanes_of(word[0], word[1], _mm512_setzero_si512(), _mm512_set1_epi8(1),
+                         _mm512_set1_epi8(2), _mm512_loadu_si512(escaped));
+    __m512i e = _mm512_sub_epi8(_mm512_set1_epi8((char)base), d),
+            x = _mm512_maskz_loadu_epi8(mask, low);
+    __m512i a = _mm512_permutex2var_epi8(x, first, e), b = _mm512_permutex2var_epi8(x, second, e);
+    _mm512_mask_storeu_epi16(dst, (__mmask32)mask, _mm512_shrdi_epi16(a, a, 1));
+    if (mask >> 32)
+        _mm512_mask_storeu_epi16(dst + 64, (__mmask32)(mask >> 32), _mm512_shrdi_epi16(b, b, 1));
+    return (size_t)__builtin_popcountll(word[0] & word[1]);
+}
+
+/* Put 64 exponents and low bytes together: a blend brings 32 of each into either register. */
+ALWAYS_INLINE void join_64(__m512i e, const uint8_t *low, bool stream, uint8_t *dst)
+{
+    const __m512i first = _mm512_loadu_si512(upper_and_lower),
+                  second = _mm512_loadu_si512(lower_and_upper);
+    __m512i a = _mm512_mask_loadu_epi64(e, 0xf0, low - 32),
+            b = _mm512_mask_loadu_epi64(e, 0x0f, low + 32);
+    a = _mm512_permutexvar_epi8(first, a);
+    b = _mm512_permutexvar_epi8(second, b);
+    store(dst, _mm512_shrdi_epi16(a, a, 1), stream);
+    store(dst + 64, _mm512_shrdi_epi16(b, b, 1), stream);
+}
+
+/*
+ * Join 256 elements: the inverse of split_256, a matrix a group that picks its two bits.  Returns
+ * the place behind what was taken from 'next'.
+ */
+ALWAYS_INLINE const uint8_t *join_256(const uint8_t *low, const uint8_t *planes,
+                                      const uint8_t *next, __m512i base, bool stream, uint8_t *dst)
+{
+    const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
+    __m512i all =
+        _mm512_permutexvar_epi8(_mm512_loadu_si512(groups_of_planes), _mm512_loadu_si512(planes));
+    all = _mm512_gf2p8affine_epi64_epi8(diagonal, all, 0);
+    for (int g = 0; g < 4; g++) {
+        uint64_t word[2];
+        memcpy(word, planes + 16 * g, sizeof word);
+        __m512i d = _mm512_gf2p8affine_epi64_epi8(all, _mm512_set1_epi64(PICK(g)), 0);
+        d = _mm512_mask_expand_epi8(d, _mm512_cmpeq_epi8_mask(d, three), _mm512_loadu_si512(next));
+        next += __builtin_popcountll(word[0] & word[1]);
+        join_64(_mm512_sub_epi8(base, d), low + 64 * g, stream, dst + 128 * g);
+    }
+    return next;
+}
+
 ALWAYS_INLINE size_t join_all(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
                               size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1),
-                  two = _mm512_set1_epi8(2);
     const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        __mmask64 mask = mask_of(m - i);
-        uint64_t word[2];
-        memcpy(word, words + i / 4, sizeof word);
-        word[0] &= mask;
-        __m512i d = lanes_of(word[0], word[1], zero, one, two, _mm512_loadu_si512(next));
-        next += __builtin_popcountll(word[0] & word[1]);
-        struct halves x = {_mm512_sub_epi8(_mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), d),
-                           mask == ~0ull ? _mm512_loadu_si512(low + i)
-                                         : _mm512_maskz_loadu_epi8(mask, low + i)};
-        store_64(dst + 2 * i, x, mask, stream);
-    }
+    size_t i = 0;
+    for (; i + 256 <= m; i += 256)
+        next = join_256(low + i, words + i / 4, next,
+                        _mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), stream, dst + 2 * i);
+    for (; i < m; i += ZIPCCL_GROUP)
+        next +=
+            join_tail(low + i, words + i / 4, next, m - i, bases[i / ZIPCCL_SUBBLOCK], dst + 2 * i);
     return (size_t)(next - escaped);
 }
 
@@ -477,7 +552,9 @@ static void scatter(size_t size, const uint64_t *words, const uint8_t *rest, siz
 
 const struct zipccl_row zipccl_row_avx512 = {
     .sample = sample,
-    .cost = cost,
+    .sample_all = sample_all,
+    .cost = zipccl_cost_avx512,
+    .cost_all = zipccl_cost_all_avx512,
     .split = split,
     .join = join,
     .take = common_take,
