@@ -8,12 +8,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/codec/locate.h"
 #include "core/codec/superblock.h"
 
 #include <string.h>
-
-/* Three standard deviations of a mean of 64 exponents of a Gaussian (1.60 octaves / 8). */
-#define DEVIATION 200
 
 /*
  * base = (location + shift) >> 8.  The shifts minimise the exact code length of a Gaussian over
@@ -54,50 +52,20 @@ static const uint16_t gaussian[16] = {672, 668, 665, 663, 662, 662, 662, 663,
 /* Octaves that a search goes to either side. */
 #define REACH 6
 
-/*
- * All that choosing looks at.  Loops over sub-blocks run over all that a superblock can have, so
- * that the compiler makes vectors of them: those beyond 'nsub' have nothing valid.
- */
+/* All that choosing looks at. */
 struct choice {
     const struct zipccl_coder *coder;
     const uint8_t *src;
     size_t m, nsub, nlooks;
     struct zipccl_sample *sample; /* [nlooks][nsub] */
+    struct zipccl_moments moments;
     uint32_t nsampled, nzero;
-    uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
-    uint32_t sum[ZIPCCL_SUBBLOCKS], nvalid[ZIPCCL_SUBBLOCKS]; /* of all looks */
-    int location[ZIPCCL_SUBBLOCKS];                           /* the common one unless 'own' */
-    int own[ZIPCCL_SUBBLOCKS]; /* -1 if the sub-block's scale is not the superblock's, else 0 */
 };
 
 static uint8_t base_of(int location, int shift)
 {
     int base = (location + shift) >> 8;
     return (uint8_t)(base < 0 ? 0 : base > 255 ? 255 : base);
-}
-
-static int location_of(uint32_t sum, uint32_t nvalid)
-{
-    return nvalid ? (int)((256 * sum + nvalid / 2) / nvalid) : 0;
-}
-
-/* -1 if 'x' lies within 'deviation' of 'centre', else 0. */
-static int is_near(int x, int centre, int deviation)
-{
-    int away = x - centre;
-    return -(int)((away <= deviation) & (away >= -deviation));
-}
-
-/* Mean location of the sub-blocks within 'deviation' of 'centre'; 'centre' if there is none. */
-static int mean_near(const struct choice *c, int centre, int deviation)
-{
-    uint32_t sum = 0, nvalid = 0;
-    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++) {
-        uint32_t near = (uint32_t)is_near(c->location[i], centre, deviation);
-        sum += c->sum[i] & near;
-        nvalid += c->nvalid[i] & near;
-    }
-    return nvalid ? location_of(sum, nvalid) : centre;
 }
 
 /* Take further looks at every sub-block, up to 'nlooks'. */
@@ -107,45 +75,29 @@ static void look(struct choice *c, size_t nlooks)
     const struct zipccl_row *row = c->coder->row;
     for (; c->nlooks < nlooks; c->nlooks++) {
         struct zipccl_sample *s = &c->sample[c->nlooks * c->nsub];
-        bool at_once = row->sample_all && c->m == ZIPCCL_SUPERBLOCK;
-        if (at_once)
-            row->sample_all(fields, c->src, c->nlooks, s);
+        if (row->sample_all && c->m == ZIPCCL_SUPERBLOCK) {
+            c->nzero += row->sample_all(fields, c->src, c->nlooks, s, &c->moments);
+            c->nsampled += ZIPCCL_SUBBLOCKS * ZIPCCL_SAMPLES;
+            continue;
+        }
         for (size_t i = 0; i < c->nsub; i++) {
             size_t first = i * ZIPCCL_SUBBLOCK, left = c->m - first;
-            if (!at_once)
-                row->sample(fields, c->src + fields->size * first, i,
-                            left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, c->nlooks, &s[i]);
+            row->sample(fields, c->src + fields->size * first, i,
+                        left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, c->nlooks, &s[i]);
             c->nsampled += s[i].nsampled;
             c->nzero += s[i].nzero;
-            c->sum[i] += s[i].sum;
-            c->nvalid[i] += s[i].nvalid;
+            c->moments.sum[i] += s[i].sum;
+            c->moments.nvalid[i] += s[i].nvalid;
         }
     }
+    c->moments.nlooks = (uint32_t)c->nlooks;
 }
 
-/* Find the location of every sub-block; returns the common one. */
-static int locate(struct choice *c)
+/* Find the locations; returns the common one. */
+static int find(struct choice *c)
 {
-    uint32_t usual = 0;
-    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++)
-        usual += c->nvalid[i] == ZIPCCL_SAMPLES;
-    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS && usual < ZIPCCL_SUBBLOCKS; i++)
-        c->location[i] = location_of(c->sum[i], c->nvalid[i]);
-    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS && usual == ZIPCCL_SUBBLOCKS; i++)
-        c->location[i] =
-            (int)(c->sum[i] * (256 / ZIPCCL_SAMPLES)); /* the same without a division */
-    /* The second mean leaves out the sub-blocks that have a scale of their own. */
-    int deviation = c->nlooks == 1 ? DEVIATION : DEVIATION / 2;
-    int centre = mean_near(c, mean_near(c, 0, 256 * 256), deviation + deviation / 2);
-    uint32_t spread = 0;
-    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++) {
-        int away = c->location[i] - centre, near = is_near(c->location[i], centre, deviation);
-        spread += (uint32_t)(i < c->nsub ? (away & near) * (away & near) : 0);
-        c->own[i] = ~near & -(int)(c->nvalid[i] != 0);
-        c->location[i] = (c->location[i] & c->own[i]) | (centre & ~c->own[i]);
-    }
-    c->spread = spread;
-    return centre;
+    const struct zipccl_row *row = c->coder->row;
+    return row->locate ? row->locate(&c->moments) : locate(&c->moments);
 }
 
 /* Estimated bits of the superblock with 'base' [nsub], and of each sub-block unless 'each' is NULL. */
@@ -203,7 +155,7 @@ static uint32_t improve(const struct choice *c, uint8_t *base, const uint8_t bit
 static void bases_of(const struct choice *c, uint8_t program, int octaves, uint8_t *bases)
 {
     for (size_t i = 0; i < c->nsub; i++)
-        bases[i] = base_of(c->location[i], shifts[program] + 256 * octaves);
+        bases[i] = base_of(c->moments.location[i], shifts[program] + 256 * octaves);
 }
 
 /*
@@ -216,7 +168,7 @@ static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
     uint32_t least = UINT32_MAX;
     if (deep) {
         look(c, ZIPCCL_LOOKS);
-        locate(c);
+        find(c);
     }
     for (uint8_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = deep && program > ZIPCCL_PROGRAM_21123_DOWN ? 1 : 0;
@@ -245,9 +197,10 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
                        .m = m,
                        .nsub = (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK,
                        .sample = coder->scratch->sample};
+    c.moments.nsub = (uint32_t)c.nsub;
     /* One look at each of a few sub-blocks would be too few exponents. */
     look(&c, c.nsub <= FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
-    int x = locate(&c) + SHIFT_GAUSSIAN, k = 0;
+    int x = find(&c) + SHIFT_GAUSSIAN, k = 0;
     while ((x & 255) >= crossings[k].below)
         k++;
     if (look_for_zeros && 16 * c.nzero >= c.nsampled)
@@ -255,7 +208,8 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
     entry->program = crossings[k].program;
     memset(entry->base, 0, sizeof entry->base);
     for (size_t i = 0; i < c.nsub; i++)
-        entry->base[i] = base_of(c.location[i], c.own[i] ? shifts[entry->program] : SHIFT_GAUSSIAN);
+        entry->base[i] = base_of(c.moments.location[i],
+                                 c.moments.own[i] ? shifts[entry->program] : SHIFT_GAUSSIAN);
 
     uint32_t cost = cost_of(&c, entry->base, zipccl_code_lengths[entry->program], NULL);
     if (cost >= (uint32_t)(coder->fields->exponent_bits + HOPELESS_BITS) * c.nsampled) {
@@ -263,7 +217,7 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
         return false;
     }
     int off = (int)(256 * cost / c.nsampled) - gaussian[(x & 255) / 16];
-    bool far = off > FAR || off < -FAR || c.spread > SPREAD * c.nsub;
+    bool far = off > FAR || off < -FAR || c.moments.spread > SPREAD * c.nsub;
     if (far || off > NEAR || off < -NEAR)
         search(&c, far, entry);
     return false;

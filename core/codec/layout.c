@@ -176,8 +176,7 @@ zipccl_status zipccl_entry_read(const struct zipccl_fields *fields, const uint8_
 {
     entry->program = p[0];
     entry->planes = p[1];
-    for (int t = 0; t < ZIPCCL_MAX_TIERS; t++)
-        entry->escapes[t] = zipccl_get_u16(p + 2 + 2 * t);
+    memcpy(entry->escapes, p + 2, sizeof entry->escapes);
     entry->rest = zipccl_get_u16(p + 12);
     entry->ngroups = zipccl_get_u16(p + 14);
     memcpy(entry->base, p + 16, ZIPCCL_SUBBLOCKS);

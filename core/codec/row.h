@@ -29,6 +29,18 @@ struct zipccl_sample {
     uint32_t sum;    /* of the valid exponents, pulled to within 6 of their mean */
 };
 
+/*
+ * What a superblock's looks say, by sub-block, and where the sub-blocks lie.  Those beyond 'nsub'
+ * have nothing valid: loops over all that a superblock can have are loops over whole vectors.
+ */
+struct zipccl_moments {
+    uint32_t sum[ZIPCCL_SUBBLOCKS], nvalid[ZIPCCL_SUBBLOCKS]; /* of all looks */
+    uint32_t nsub, nlooks;
+    int location[ZIPCCL_SUBBLOCKS]; /* the common one unless 'own' */
+    int own[ZIPCCL_SUBBLOCKS];      /* -1 if its scale is not the superblock's, else 0 */
+    uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
+};
+
 /* Work memory of one call; the caller of the codec owns it. */
 struct zipccl_scratch {
     uint8_t a[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
@@ -61,11 +73,18 @@ struct zipccl_row {
                    size_t look, struct zipccl_sample *sample);
 
     /*
-     * The same for all sub-blocks of a full superblock: sample [ZIPCCL_SUBBLOCKS].  NULL if the row
-     * has nothing better than sample.
+     * The same for all sub-blocks of a full superblock: fills e of sample [ZIPCCL_SUBBLOCKS], adds
+     * sums and counts of the valid to 'moments', and returns how many elements have no bit set.
+     * NULL if the row has nothing better than sample.
      */
-    void (*sample_all)(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
-                       struct zipccl_sample *sample);
+    uint32_t (*sample_all)(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
+                           struct zipccl_sample *sample, struct zipccl_moments *moments);
+
+    /*
+     * Find the location of every sub-block, and the spread; returns the common one.  NULL for
+     * locate.h as choose.c compiles it.
+     */
+    int (*locate)(struct zipccl_moments *moments);
 
     /*
      * Sum bits[d - ZIPCCL_LEAST_D], d = base - e, over all exponents taken in sample [n], whose

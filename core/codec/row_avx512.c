@@ -6,10 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "core/codec/row.h"
-#include "core/codec/sample_avx512.h"
+#include "core/codec/avx512.h"
 
-#include <immintrin.h>
 #include <string.h>
 
 /* Byte i of each quadword is 1 << i: as data it picks columns, as a matrix it reverses bits. */
@@ -60,17 +58,9 @@ static const uint8_t lower_and_upper[64] = {
 /* The matrix that moves the bits of group g of 4 to bits 0 and 1. */
 #define PICK(g) (long long)(1ull << (63 - 2 * (g)) | 1ull << (54 - 2 * (g)))
 
-/* Constants stay in registers only where the helpers are part of the loop. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 struct halves {
     __m512i exponents, low;
 };
-
-ALWAYS_INLINE __mmask64 mask_of(size_t len)
-{
-    return len < 64 ? (1ull << len) - 1 : ~0ull;
-}
 
 /* The elements under 'mask'; the others are zero. */
 ALWAYS_INLINE struct halves load_tail(const uint8_t *src, __mmask64 mask)
@@ -187,16 +177,20 @@ static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_
         _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
 }
 
-static void sample_all(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
-                       struct zipccl_sample *s)
+static uint32_t sample_all(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
+                           struct zipccl_sample *s, struct zipccl_moments *moments)
 {
-    if (fields->split == ZIPCCL_SPLIT_BF16) {
-        zipccl_sample_all_avx512(src, look, s);
-        return;
-    }
-    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++)
+    uint32_t nzero = 0;
+    if (fields->split == ZIPCCL_SPLIT_BF16)
+        return zipccl_sample_all_avx512(src, look, s, moments);
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++) {
         common_sample(fields, src + i * ZIPCCL_SUBBLOCK * fields->size, i, ZIPCCL_SUBBLOCK, look,
                       &s[i]);
+        nzero += s[i].nzero;
+        moments->sum[i] += s[i].sum;
+        moments->nvalid[i] += s[i].nvalid;
+    }
+    return nzero;
 }
 
 /*
@@ -287,72 +281,6 @@ static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, bool str
     return nescaped;
 }
 
-static size_t sift3(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
-{
-    uint8_t of_d[64];
-    memset(of_d, 7, sizeof of_d);
-    for (uint8_t k = 0; k < 7; k++)
-        of_d[tier->d[k] - ZIPCCL_LEAST_D] = k;
-    const __m512i table = _mm512_loadu_si512(of_d), last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1),
-                  least = _mm512_set1_epi8(ZIPCCL_LEAST_D);
-    uint8_t *out = d;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t mask = mask_of(m - i), escapes = mask;
-        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
-        __m512i x = _mm512_loadu_si512(d + i);
-        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(x, least), last);
-        __m512i codes = _mm512_permutexvar_epi8(at, table);
-        for (int k = 0; k < 3; k++) {
-            uint64_t plane = mask & _mm512_test_epi8_mask(codes, _mm512_set1_epi8((char)(1 << k)));
-            memcpy(planes, &plane, 8);
-            planes += nbytes;
-            escapes &= plane;
-        }
-        out = append(out, x, escapes);
-    }
-    return (size_t)(out - d);
-}
-
-static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
-{
-    if (tier->width == 3)
-        return sift3(d, m, tier, planes);
-    const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
-                  d2 = _mm512_set1_epi8(tier->d[2]);
-    /* In place: what is written lies behind what is read. */
-    uint8_t *out = d;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t mask = mask_of(m - i);
-        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
-        __m512i x = _mm512_loadu_si512(d + i);
-        uint64_t escapes = mask & ~_mm512_cmpeq_epi8_mask(x, d0);
-        if (tier->width == 1) {
-            memcpy(planes, &escapes, 8);
-        } else {
-            uint64_t is1 = mask & _mm512_cmpeq_epi8_mask(x, d1);
-            uint64_t is2 = mask & _mm512_cmpeq_epi8_mask(x, d2);
-            escapes &= ~(is1 | is2);
-            is1 |= escapes;
-            is2 |= escapes;
-            memcpy(planes, &is1, 8);
-            memcpy(planes + nbytes, &is2, 8);
-            planes += nbytes;
-        }
-        planes += nbytes;
-        out = append(out, x, escapes);
-    }
-    return (size_t)(out - d);
-}
-
-/* The d of 64 codes in two planes; lanes under both take the next bytes of 'escaped'. */
-ALWAYS_INLINE __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
-                               __m512i escaped)
-{
-    __m512i x = _mm512_mask_blend_epi8(p0, d0, d1);
-    x = _mm512_mask_mov_epi8(x, p1, d2);
-    return _mm512_mask_expand_epi8(x, p0 & p1, escaped);
-}
-
 /* The last group, of fewer than 64 elements. */
 static size_t join_tail(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
                         uint8_t base, uint8_t *dst)
@@ -363,24 +291,24 @@ static size_t join_tail(const uint8_t *low, const uint8_t *words, const uint8_t 
     uint64_t word[2];
     memcpy(word, words, sizeof word);
     word[0] &= mask;
-    __m512i d = lanes_of(word[0], word[1], _mm512_setzero_si512(), _mm512_set1_epi8(1),
-                         _mm512_set1_epi8(2), _mm512_loadu_si512(escaped));
+    uint64_t escapes = word[0] & word[1];
+    __m512i d = _mm512_mask_expand_epi8(codes_of(word, 2), escapes, _mm512_loadu_si512(escaped));
     __m512i e = _mm512_sub_epi8(_mm512_set1_epi8((char)base), d),
             x = _mm512_maskz_loadu_epi8(mask, low);
     __m512i a = _mm512_permutex2var_epi8(x, first, e), b = _mm512_permutex2var_epi8(x, second, e);
     _mm512_mask_storeu_epi16(dst, (__mmask32)mask, _mm512_shrdi_epi16(a, a, 1));
     if (mask >> 32)
         _mm512_mask_storeu_epi16(dst + 64, (__mmask32)(mask >> 32), _mm512_shrdi_epi16(b, b, 1));
-    return (size_t)__builtin_popcountll(word[0] & word[1]);
+    return (size_t)__builtin_popcountll(escapes);
 }
 
-/* Put 64 exponents and low bytes together: a blend brings 32 of each into either register. */
+/* Put 64 exponents and low bytes together: 32 of each come into either register first. */
 ALWAYS_INLINE void join_64(__m512i e, const uint8_t *low, bool stream, uint8_t *dst)
 {
     const __m512i first = _mm512_loadu_si512(upper_and_lower),
                   second = _mm512_loadu_si512(lower_and_upper);
-    __m512i a = _mm512_mask_loadu_epi64(e, 0xf0, low - 32),
-            b = _mm512_mask_loadu_epi64(e, 0x0f, low + 32);
+    __m512i a = _mm512_inserti64x4(e, _mm256_loadu_si256((const __m256i *)low), 1),
+            b = _mm512_inserti64x4(e, _mm256_loadu_si256((const __m256i *)(low + 32)), 0);
     a = _mm512_permutexvar_epi8(first, a);
     b = _mm512_permutexvar_epi8(second, b);
     store(dst, _mm512_shrdi_epi16(a, a, 1), stream);
@@ -431,56 +359,6 @@ static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *esca
     size_t nescaped = join_all(low, words, escaped, m, bases, true, dst);
     _mm_sfence();
     return nescaped;
-}
-
-static size_t unsift3(const uint8_t *planes, const uint8_t *escaped, size_t m,
-                      const struct zipccl_tier *tier, uint8_t *d)
-{
-    uint8_t of_code[16] = {0};
-    memcpy(of_code, tier->d, sizeof tier->d);
-    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)of_code));
-    const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t escapes = mask_of(m - i), plane[3];
-        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
-        for (int k = 0; k < 3; k++) {
-            plane[k] = common_word(planes, nbytes);
-            planes += nbytes;
-            escapes &= plane[k];
-        }
-        __m512i x = _mm512_shuffle_epi8(table, codes_of(plane, 3));
-        x = _mm512_mask_expand_epi8(x, escapes, _mm512_loadu_si512(next));
-        _mm512_storeu_si512(d + i, x);
-        next += __builtin_popcountll(escapes);
-    }
-    return (size_t)(next - escaped);
-}
-
-static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
-                     const struct zipccl_tier *tier, uint8_t *d)
-{
-    if (tier->width == 3)
-        return unsift3(planes, escaped, m, tier, d);
-    const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
-                  d2 = _mm512_set1_epi8(tier->d[2]);
-    const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t mask = mask_of(m - i), p0 = 0, p1 = 0;
-        size_t nbytes = 8;
-        if (mask == ~0ull) {
-            memcpy(&p0, planes, 8);
-            memcpy(&p1, tier->width == 2 ? planes + 8 : planes, 8);
-        } else {
-            nbytes = (m - i + 7) / 8;
-            memcpy(&p0, planes, nbytes);
-            memcpy(&p1, tier->width == 2 ? planes + nbytes : planes, nbytes);
-            p0 &= mask;
-        }
-        planes += (size_t)tier->width * nbytes;
-        _mm512_storeu_si512(d + i, lanes_of(p0, p1, d0, d1, d2, _mm512_loadu_si512(next)));
-        next += __builtin_popcountll(p0 & p1);
-    }
-    return (size_t)(next - escaped);
 }
 
 static size_t tier1(uint8_t *exponents, size_t m, const uint8_t *bases, int width, uint8_t *words,
@@ -553,6 +431,7 @@ static void scatter(size_t size, const uint64_t *words, const uint8_t *rest, siz
 const struct zipccl_row zipccl_row_avx512 = {
     .sample = sample,
     .sample_all = sample_all,
+    .locate = zipccl_locate_avx512,
     .cost = zipccl_cost_avx512,
     .cost_all = zipccl_cost_all_avx512,
     .split = split,
@@ -563,8 +442,8 @@ const struct zipccl_row zipccl_row_avx512 = {
     .unpack = common_unpack,
     .tier1 = tier1,
     .untier1 = common_untier1,
-    .sift = sift,
-    .unsift = unsift,
+    .sift = zipccl_sift_avx512,
+    .unsift = zipccl_unsift_avx512,
     .compact = compact,
     .scatter = scatter,
     .add = common_add,

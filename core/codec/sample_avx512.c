@@ -6,11 +6,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "core/codec/sample_avx512.h"
-
-#include <immintrin.h>
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "core/codec/avx512.h"
+#include "core/codec/locate.h"
 
 enum { NSUB = ZIPCCL_SUBBLOCKS };
 
@@ -53,17 +50,16 @@ ALWAYS_INLINE __m512i means_of(__m512i sum, __m512i count)
     return _mm512_maskz_cvttps_epi32(some, _mm512_div_ps(x, _mm512_cvtepi32_ps(count)));
 }
 
-/* Pull the valid exponents to within 6 of their sub-block's mean, and fill in all but them. */
-ALWAYS_INLINE void finish(__m512i sum, const uint32_t *nvalid, const uint32_t *nzero,
-                          bool all_valid, struct zipccl_sample *s)
+/* Pull the valid exponents to within 6 of their sub-block's mean, and add up what is left. */
+ALWAYS_INLINE void finish(__m512i sum, __m512i nvalid, bool all_valid,
+                          const struct zipccl_sample *s, struct zipccl_moments *moments)
 {
     const __m512i six = _mm512_set1_epi8(6);
-    uint32_t sums[NSUB];
     __m512i part[NSUB], mean;
     if (all_valid)
         mean = _mm512_srli_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(ZIPCCL_SAMPLES / 2)), 6);
     else
-        mean = means_of(sum, _mm512_loadu_si512(nvalid));
+        mean = means_of(sum, nvalid);
     for (int i = 0; i < NSUB; i++) {
         __m512i e = _mm512_load_si512(s[i].e);
         __m512i centre = _mm512_permutexvar_epi8(_mm512_set1_epi8((char)(4 * i)), mean);
@@ -71,34 +67,33 @@ ALWAYS_INLINE void finish(__m512i sum, const uint32_t *nvalid, const uint32_t *n
                                          _mm512_adds_epu8(centre, six));
         part[i] = sum_of(pulled, all_valid ? 0 : valid_of(e), all_valid);
     }
-    _mm512_storeu_si512(sums, sums_of(part));
-    for (int i = 0; i < NSUB; i++) {
-        s[i].taken = ~0ull;
-        s[i].nsampled = ZIPCCL_SAMPLES;
-        s[i].nzero = all_valid ? 0 : nzero[i];
-        s[i].nvalid = all_valid ? ZIPCCL_SAMPLES : nvalid[i];
-        s[i].sum = sums[i];
-    }
+    _mm512_storeu_si512(moments->sum,
+                        _mm512_add_epi32(_mm512_loadu_si512(moments->sum), sums_of(part)));
+    _mm512_storeu_si512(moments->nvalid,
+                        _mm512_add_epi32(_mm512_loadu_si512(moments->nvalid), nvalid));
 }
 
-/* Count what is valid and what is zero first. */
-static void finish_with_counts(const uint8_t *const *run, struct zipccl_sample *s)
+/* Count what is valid and what is zero first; returns the latter. */
+static uint32_t finish_with_counts(const uint8_t *const *run, const struct zipccl_sample *s,
+                                   struct zipccl_moments *moments)
 {
-    uint32_t nvalid[NSUB], nzero[NSUB];
+    uint32_t nvalid[NSUB], nzero = 0;
     __m512i part[NSUB];
     for (int i = 0; i < NSUB; i++) {
         __m512i e = _mm512_load_si512(s[i].e), x = _mm512_loadu_si512(run[i]),
                 y = _mm512_loadu_si512(run[i] + ZIPCCL_SUBBLOCK);
         uint64_t valid = valid_of(e);
         nvalid[i] = (uint32_t)__builtin_popcountll(valid);
-        nzero[i] = (uint32_t)_mm_popcnt_u32(_mm512_testn_epi16_mask(x, x)) +
-                   (uint32_t)_mm_popcnt_u32(_mm512_testn_epi16_mask(y, y));
+        nzero += (uint32_t)_mm_popcnt_u32(_mm512_testn_epi16_mask(x, x)) +
+                 (uint32_t)_mm_popcnt_u32(_mm512_testn_epi16_mask(y, y));
         part[i] = sum_of(e, valid, false);
     }
-    finish(sums_of(part), nvalid, nzero, false, s);
+    finish(sums_of(part), _mm512_loadu_si512(nvalid), false, s, moments);
+    return nzero;
 }
 
-void zipccl_sample_all_avx512(const uint8_t *src, size_t look, struct zipccl_sample *s)
+uint32_t zipccl_sample_all_avx512(const uint8_t *src, size_t look, struct zipccl_sample *s,
+                                  struct zipccl_moments *moments)
 {
     /* Even bytes of one register to its lower half, or to its upper half. */
     const __m512i even = _mm512_setr_epi64(
@@ -116,11 +111,16 @@ void zipccl_sample_all_avx512(const uint8_t *src, size_t look, struct zipccl_sam
         _mm512_store_si512(s[i].e, e);
         part[i] = sum_of(e, 0, true);
     }
-    bool all_valid = _mm512_cmpge_epu8_mask(most, _mm512_set1_epi8((char)254)) == 0;
-    if (__builtin_expect(all_valid, 1))
-        finish(sums_of(part), NULL, NULL, true, s);
-    else
-        finish_with_counts(run, s);
+    /* A zero's exponent is not valid either. */
+    if (__builtin_expect(_mm512_cmpge_epu8_mask(most, _mm512_set1_epi8((char)254)) != 0, 0))
+        return finish_with_counts(run, s, moments);
+    finish(sums_of(part), _mm512_set1_epi32(ZIPCCL_SAMPLES), true, s, moments);
+    return 0;
+}
+
+int zipccl_locate_avx512(struct zipccl_moments *moments)
+{
+    return locate(moments);
 }
 
 /* Bits of each exponent of a sample. */
