@@ -216,6 +216,17 @@ ALWAYS_INLINE __m512i split_64(const uint8_t *src, bool stream, uint8_t *low)
 
 /* Processors fetch ahead what is read better than what is written; these many bytes do (measured). */
 enum { LOW_AHEAD = 1024, PLANES_AHEAD = 256 };
+/*
+ * From memory, the elements of the superblock after next are asked for while this one is split:
+ * else memory rests while a superblock is chosen for and its deep tiers are coded.
+ */
+enum { SOURCE_AHEAD = 4 * ZIPCCL_SUPERBLOCK };
+
+ALWAYS_INLINE void fetch_source(const uint8_t *p)
+{
+    __builtin_prefetch(p, 0, 2);
+    __builtin_prefetch(p + 64, 0, 2);
+}
 
 ALWAYS_INLINE void fetch_for_writing(const uint8_t *p)
 {
@@ -231,7 +242,9 @@ ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, bool stream, 
     if (!stream)
         fetch_for_writing(planes + PLANES_AHEAD);
     for (int g = 0; g < 4; g++) {
-        if (!stream)
+        if (stream)
+            fetch_source(src + 128 * g + SOURCE_AHEAD);
+        else
             fetch_for_writing(low + 64 * g + LOW_AHEAD);
         d[g] = _mm512_sub_epi8(base, split_64(src + 128 * g, stream, low + 64 * g));
         codes[g] = _mm512_min_epu8(d[g], three);
