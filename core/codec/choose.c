@@ -68,6 +68,31 @@ static uint8_t base_of(int location, int shift)
     return (uint8_t)(base < 0 ? 0 : base > 255 ? 255 : base);
 }
 
+/* Count the exponents of all looks. */
+static void count(const struct choice *c)
+{
+    uint16_t(*counts)[256] = c->coder->scratch->counts;
+    memset(counts, 0, c->nsub * sizeof counts[0]);
+    for (size_t k = 0; k < c->nlooks; k++) {
+        const struct zipccl_sample *s = &c->sample[k * c->nsub];
+        size_t i = 0;
+        /* Four at a time: the same exponent as often as not comes twice running. */
+        for (; i + 4 <= c->nsub; i += 4)
+            for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
+                counts[i][s[i].e[j]]++;
+                counts[i + 1][s[i + 1].e[j]]++;
+                counts[i + 2][s[i + 2].e[j]]++;
+                counts[i + 3][s[i + 3].e[j]]++;
+            }
+        for (; i < c->nsub; i++)
+            for (size_t j = 0; j < ZIPCCL_SAMPLES; j++)
+                counts[i][s[i].e[j]]++;
+        /* Exponents that were not taken are 0. */
+        for (i = 0; i < c->nsub; i++)
+            counts[i][0] = (uint16_t)(counts[i][0] - (ZIPCCL_SAMPLES - s[i].nsampled));
+    }
+}
+
 /* Take further looks at every sub-block, up to 'nlooks'. */
 static void look(struct choice *c, size_t nlooks)
 {
@@ -91,6 +116,8 @@ static void look(struct choice *c, size_t nlooks)
         }
     }
     c->moments.nlooks = (uint32_t)c->nlooks;
+    if (!row->cost)
+        count(c);
 }
 
 /* Find the locations; returns the common one. */
@@ -98,6 +125,19 @@ static int find(struct choice *c)
 {
     const struct zipccl_row *row = c->coder->row;
     return row->locate ? row->locate(&c->moments) : locate(&c->moments);
+}
+
+/* Estimated bits of sub-block 'i' from the counts. */
+static uint32_t cost_of_counts(const struct choice *c, size_t i, uint8_t base,
+                               const uint8_t bits[ZIPCCL_NUM_D])
+{
+    const uint16_t *counts = c->coder->scratch->counts[i];
+    uint32_t other = bits[ZIPCCL_NUM_D - 1], saved = 0, n = 0;
+    for (size_t k = 0; k < c->nlooks; k++)
+        n += c->sample[k * c->nsub + i].nsampled;
+    for (uint32_t k = 0; k < ZIPCCL_NUM_D - 1; k++)
+        saved += counts[(uint8_t)(base - ZIPCCL_LEAST_D - k)] * (other - bits[k]);
+    return n * other - saved;
 }
 
 /* Estimated bits of the superblock with 'base' [nsub], and of each sub-block unless 'each' is NULL. */
@@ -108,6 +148,14 @@ static uint32_t cost_of(const struct choice *c, const uint8_t *base,
     uint32_t sum = 0;
     if (row->cost_all && c->m == ZIPCCL_SUPERBLOCK)
         return row->cost_all(c->sample, c->nlooks, base, bits, each);
+    for (size_t i = 0; i < c->nsub && !row->cost; i++) {
+        uint32_t bits_of_i = cost_of_counts(c, i, base[i], bits);
+        sum += bits_of_i;
+        if (each)
+            each[i] = bits_of_i;
+    }
+    if (!row->cost)
+        return sum;
     for (size_t k = 0; k < c->nlooks && !each; k++)
         sum += row->cost(&c->sample[k * c->nsub], c->nsub, base, bits);
     for (size_t i = 0; i < c->nsub && each; i++) {

@@ -53,6 +53,7 @@ struct zipccl_scratch {
     uint8_t elements[4 * ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK]; /* converted from or to fp32 */
     uint64_t words[ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP];       /* a bitmap */
     struct zipccl_sample sample[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
+    uint16_t counts[ZIPCCL_SUBBLOCKS][256]; /* how often a sub-block's sample has each exponent */
 };
 
 /* First element of run 'run' (0 or 1) of a look at sub-block 'i', which has 'm' elements. */
@@ -88,7 +89,8 @@ struct zipccl_row {
 
     /*
      * Sum bits[d - ZIPCCL_LEAST_D], d = base - e, over all exponents taken in sample [n], whose
-     * bases are bases [n]; bits[31] stands for any d outside.
+     * bases are bases [n]; bits[31] stands for any d outside.  NULL if it is cheaper to count what
+     * was sampled once, and then counts.
      */
     uint32_t (*cost)(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
                      const uint8_t bits[ZIPCCL_NUM_D]);

@@ -72,7 +72,6 @@ static inline size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
 
 const struct zipccl_row zipccl_row_scalar = {
     .sample = common_sample,
-    .cost = common_cost,
     .split = common_split,
     .join = common_join,
     .take = common_take,
