@@ -8,12 +8,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/codec/locate.h"
 #include "core/codec/superblock.h"
 
 #include <string.h>
-
-/* Three standard deviations of a mean of 64 exponents of a Gaussian (1.60 octaves / 8). */
-#define DEVIATION 200
 
 /*
  * base = (location + shift) >> 8.  The shifts minimise the exact code length of a Gaussian over
@@ -53,6 +51,7 @@ static const uint16_t gaussian[16] = {672, 668, 665, 663, 662, 662, 662, 663,
 #define FEW_SUBBLOCKS 4u
 /* Octaves that a search goes to either side. */
 #define REACH 6
+
 /* Tops that a table of program ANS can have in one superblock. */
 #define ANS_TOPS 32
 /* Another shape than the Gaussian's must gain 1/8 bit in so many exponents, against chance. */
@@ -64,11 +63,9 @@ struct choice {
     const uint8_t *src;
     size_t m, nsub, nlooks;
     struct zipccl_sample *sample; /* [nlooks][nsub] */
+    struct zipccl_moments moments;
     uint32_t nsampled, nzero;
-    int centre;      /* the common location */
-    uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
-    int location[ZIPCCL_SUBBLOCKS]; /* the common one unless 'own' */
-    bool own[ZIPCCL_SUBBLOCKS];     /* the sub-block's scale is not the superblock's */
+    int centre; /* the common location */
 };
 
 static uint8_t base_of(int location, int shift)
@@ -77,131 +74,143 @@ static uint8_t base_of(int location, int shift)
     return (uint8_t)(base < 0 ? 0 : base > 255 ? 255 : base);
 }
 
-static int location_of(uint32_t sum, uint32_t nvalid)
+/* Count the exponents of all looks. */
+static void count(const struct choice *c)
 {
-    /* The usual count needs no division. */
-    return (int)(nvalid == ZIPCCL_SAMPLES ? 4 * sum : (256 * sum + nvalid / 2) / nvalid);
-}
-
-/* Mean location of the sub-blocks within 'deviation' of 'centre'; 'centre' if there is none. */
-static int mean_near(const struct choice *c, int centre, int deviation)
-{
-    uint32_t sum = 0, nvalid = 0;
-    for (size_t i = 0; i < c->nsub; i++) {
-        int away = c->location[i] - centre;
-        if (away > deviation || away < -deviation)
-            continue;
-        for (size_t look = 0; look < c->nlooks; look++) {
-            sum += c->sample[look * c->nsub + i].sum;
-            nvalid += c->sample[look * c->nsub + i].nvalid;
-        }
+    uint16_t(*counts)[256] = c->coder->scratch->counts;
+    memset(counts, 0, c->nsub * sizeof counts[0]);
+    for (size_t k = 0; k < c->nlooks; k++) {
+        const struct zipccl_sample *s = &c->sample[k * c->nsub];
+        size_t i = 0;
+        /* Four at a time: the same exponent as often as not comes twice running. */
+        for (; i + 4 <= c->nsub; i += 4)
+            for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
+                counts[i][s[i].e[j]]++;
+                counts[i + 1][s[i + 1].e[j]]++;
+                counts[i + 2][s[i + 2].e[j]]++;
+                counts[i + 3][s[i + 3].e[j]]++;
+            }
+        for (; i < c->nsub; i++)
+            for (size_t j = 0; j < ZIPCCL_SAMPLES; j++)
+                counts[i][s[i].e[j]]++;
+        /* Exponents that were not taken are 0. */
+        for (i = 0; i < c->nsub; i++)
+            counts[i][0] = (uint16_t)(counts[i][0] - (ZIPCCL_SAMPLES - s[i].nsampled));
     }
-    return nvalid ? location_of(sum, nvalid) : centre;
 }
 
 /* Take further looks at every sub-block, up to 'nlooks'. */
 static void look(struct choice *c, size_t nlooks)
 {
     const struct zipccl_fields *fields = c->coder->fields;
-    for (; c->nlooks < nlooks; c->nlooks++)
+    const struct zipccl_row *row = c->coder->row;
+    for (; c->nlooks < nlooks; c->nlooks++) {
+        struct zipccl_sample *s = &c->sample[c->nlooks * c->nsub];
+        if (row->sample_all && c->m == ZIPCCL_SUPERBLOCK) {
+            c->nzero += row->sample_all(fields, c->src, c->nlooks, s, &c->moments);
+            c->nsampled += ZIPCCL_SUBBLOCKS * ZIPCCL_SAMPLES;
+            continue;
+        }
         for (size_t i = 0; i < c->nsub; i++) {
             size_t first = i * ZIPCCL_SUBBLOCK, left = c->m - first;
-            struct zipccl_sample *s = &c->sample[c->nlooks * c->nsub + i];
-            c->coder->row->sample(fields, c->src + fields->size * first, i,
-                                  left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, c->nlooks, s);
-            c->nsampled += s->nsampled;
-            c->nzero += s->nzero;
+            row->sample(fields, c->src + fields->size * first, i,
+                        left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, c->nlooks, &s[i]);
+            c->nsampled += s[i].nsampled;
+            c->nzero += s[i].nzero;
+            c->moments.sum[i] += s[i].sum;
+            c->moments.nvalid[i] += s[i].nvalid;
         }
+    }
+    c->moments.nlooks = (uint32_t)c->nlooks;
+    if (!row->cost)
+        count(c);
 }
 
-/* Find the location of every sub-block; returns the common one. */
-static int locate(struct choice *c)
+/* Find the locations; returns the common one. */
+static int find(struct choice *c)
 {
-    bool valid[ZIPCCL_SUBBLOCKS];
-    for (size_t i = 0; i < c->nsub; i++) {
-        uint32_t sum = 0, nvalid = 0;
-        for (size_t k = 0; k < c->nlooks; k++) {
-            sum += c->sample[k * c->nsub + i].sum;
-            nvalid += c->sample[k * c->nsub + i].nvalid;
-        }
-        valid[i] = nvalid != 0;
-        c->location[i] = valid[i] ? location_of(sum, nvalid) : 0;
-    }
-    /* The second mean leaves out the sub-blocks that have a scale of their own. */
-    int deviation = c->nlooks == 1 ? DEVIATION : DEVIATION / 2;
-    int centre = mean_near(c, mean_near(c, 0, 256 * 256), deviation + deviation / 2);
-    c->spread = 0;
-    for (size_t i = 0; i < c->nsub; i++) {
-        int away = c->location[i] - centre;
-        if (away <= deviation && away >= -deviation)
-            c->spread += (uint32_t)(away * away);
-        c->own[i] = valid[i] && (away > deviation || away < -deviation);
-        if (!c->own[i])
-            c->location[i] = centre;
-    }
-    c->centre = centre;
-    return centre;
+    const struct zipccl_row *row = c->coder->row;
+    c->centre = row->locate ? row->locate(&c->moments) : locate(&c->moments);
+    return c->centre;
 }
 
-/* Fill bits [ZIPCCL_NUM_D] with the code length of each d, as a row's cost() takes it. */
-static void code_lengths(uint8_t program, uint8_t bits[ZIPCCL_NUM_D])
+/* Estimated bits of sub-block 'i' from the counts. */
+static uint32_t cost_of_counts(const struct choice *c, size_t i, uint8_t base,
+                               const uint8_t bits[ZIPCCL_NUM_D])
 {
-    const struct zipccl_tier_program *p = &zipccl_programs[program];
-    uint8_t length = 0, all = 8;
-    for (int t = 0; t < p->ntiers; t++)
-        all = (uint8_t)(all + p->tier[t].width);
-    memset(bits, all, ZIPCCL_NUM_D);
-    for (int t = 0; t < p->ntiers; t++) {
-        length = (uint8_t)(length + p->tier[t].width);
-        for (int k = 0; k < (1 << p->tier[t].width) - 1; k++)
-            bits[p->tier[t].d[k] - ZIPCCL_LEAST_D] = length;
-    }
-}
-
-/* Estimated bits of the superblock with 'base' [nsub]. */
-static uint32_t cost_of_all(const struct choice *c, const uint8_t *base,
-                            const uint8_t bits[ZIPCCL_NUM_D])
-{
-    uint32_t sum = 0;
+    const uint16_t *counts = c->coder->scratch->counts[i];
+    uint32_t other = bits[ZIPCCL_NUM_D - 1], saved = 0, n = 0;
     for (size_t k = 0; k < c->nlooks; k++)
-        sum += c->coder->row->cost(&c->sample[k * c->nsub], c->nsub, base, bits);
+        n += c->sample[k * c->nsub + i].nsampled;
+    for (uint32_t k = 0; k < ZIPCCL_NUM_D - 1; k++)
+        saved += counts[(uint8_t)(base - ZIPCCL_LEAST_D - k)] * (other - bits[k]);
+    return n * other - saved;
+}
+
+/* Estimated bits of the superblock with 'base' [nsub], and of each sub-block unless 'each' is NULL. */
+static uint32_t cost_of(const struct choice *c, const uint8_t *base,
+                        const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each)
+{
+    const struct zipccl_row *row = c->coder->row;
+    uint32_t sum = 0;
+    if (row->cost_all && c->m == ZIPCCL_SUPERBLOCK)
+        return row->cost_all(c->sample, c->nlooks, base, bits, each);
+    for (size_t i = 0; i < c->nsub && !row->cost; i++) {
+        uint32_t bits_of_i = cost_of_counts(c, i, base[i], bits);
+        sum += bits_of_i;
+        if (each)
+            each[i] = bits_of_i;
+    }
+    if (!row->cost)
+        return sum;
+    for (size_t k = 0; k < c->nlooks && !each; k++)
+        sum += row->cost(&c->sample[k * c->nsub], c->nsub, base, bits);
+    for (size_t i = 0; i < c->nsub && each; i++) {
+        each[i] = 0;
+        for (size_t k = 0; k < c->nlooks; k++)
+            each[i] += row->cost(&c->sample[k * c->nsub + i], 1, &base[i], bits);
+        sum += each[i];
+    }
     return sum;
 }
 
-/* Estimated bits of sub-block 'i' with 'base'. */
-static uint32_t cost_with(const struct choice *c, size_t i, uint8_t base,
-                          const uint8_t bits[ZIPCCL_NUM_D])
+/*
+ * Move bases up, or those that do not go down, while their sub-block's sample gains by it; each
+ * stops where a step gains nothing.  Returns the bits of all.
+ */
+static uint32_t improve(const struct choice *c, uint8_t *base, const uint8_t bits[ZIPCCL_NUM_D])
 {
-    uint32_t sum = 0;
-    for (size_t k = 0; k < c->nlooks; k++)
-        sum += c->coder->row->cost(&c->sample[k * c->nsub + i], 1, &base, bits);
-    return sum;
-}
-
-/* Move '*base' of sub-block 'i' up or down while its sample gains by it; returns its bits. */
-static uint32_t improve(const struct choice *c, size_t i, uint8_t *base,
-                        const uint8_t bits[ZIPCCL_NUM_D])
-{
-    uint8_t from = *base;
-    uint32_t least = cost_with(c, i, from, bits);
-    for (int step = 1; step >= -1 && *base == from; step -= 2) {
-        for (int octave = 1; octave <= REACH; octave++) {
-            uint8_t next = (uint8_t)(from + step * octave);
-            uint32_t now = cost_with(c, i, next, bits);
-            if (now + CHANCE_BITS >= least)
-                break;
-            least = now;
-            *base = next;
+    uint8_t from[ZIPCCL_SUBBLOCKS], next[ZIPCCL_SUBBLOCKS];
+    uint32_t least[ZIPCCL_SUBBLOCKS], now[ZIPCCL_SUBBLOCKS], sum = 0;
+    memcpy(from, base, c->nsub);
+    cost_of(c, base, bits, least);
+    for (int step = 1; step >= -1; step -= 2) {
+        bool going[ZIPCCL_SUBBLOCKS], any = true;
+        for (size_t i = 0; i < c->nsub; i++)
+            going[i] = base[i] == from[i];
+        for (int octave = 1; octave <= REACH && any; octave++) {
+            for (size_t i = 0; i < c->nsub; i++)
+                next[i] = (uint8_t)(from[i] + step * octave);
+            cost_of(c, next, bits, now);
+            any = false;
+            for (size_t i = 0; i < c->nsub; i++) {
+                going[i] = going[i] && now[i] + CHANCE_BITS < least[i];
+                base[i] = going[i] ? next[i] : base[i];
+                least[i] = going[i] ? now[i] : least[i];
+                any |= going[i];
+            }
         }
     }
-    return least;
+    for (size_t i = 0; i < c->nsub; i++)
+        sum += least[i];
+    return sum;
 }
 
 /* Fill bases with those of 'program', all 'octaves' higher. */
 static void bases_of(const struct choice *c, uint8_t program, int octaves, uint8_t *bases)
 {
     for (size_t i = 0; i < c->nsub; i++)
-        bases[i] = base_of(c->location[i], shifts[program] + 256 * octaves);
+        bases[i] = base_of(c->moments.location[i], shifts[program] + 256 * octaves);
 }
 
 /*
@@ -210,18 +219,17 @@ static void bases_of(const struct choice *c, uint8_t program, int octaves, uint8
  */
 static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
 {
-    uint8_t bits[ZIPCCL_NUM_D], bases[ZIPCCL_SUBBLOCKS];
-    uint32_t least = UINT32_MAX, sum = 0;
+    uint8_t bases[ZIPCCL_SUBBLOCKS];
+    uint32_t least = UINT32_MAX;
     if (deep) {
         look(c, ZIPCCL_LOOKS);
-        locate(c);
+        find(c);
     }
     for (uint8_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = deep && program > ZIPCCL_PROGRAM_21123_DOWN ? 1 : 0;
-        code_lengths(program, bits);
         for (int octaves = -reach; octaves <= reach; octaves++) {
             bases_of(c, program, octaves, bases);
-            uint32_t now = cost_of_all(c, bases, bits);
+            uint32_t now = cost_of(c, bases, zipccl_code_lengths[program], NULL);
             if (now >= least)
                 continue;
             least = now;
@@ -231,9 +239,7 @@ static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
     }
     if (!deep)
         return;
-    code_lengths(entry->program, bits);
-    for (size_t i = 0; i < c->nsub; i++)
-        sum += improve(c, i, &entry->base[i], bits);
+    uint32_t sum = improve(c, entry->base, zipccl_code_lengths[entry->program]);
     if (sum >= c->coder->fields->exponent_bits * c->nsampled)
         entry->program = ZIPCCL_PROGRAM_RAW;
 }
@@ -246,7 +252,7 @@ static void laws_of(const struct choice *c, int shape, uint16_t *law, uint8_t *t
     low = low < 0 ? 0 : low > 255 ? 255 : low;
     *law = (uint16_t)(shape << 8 | low);
     for (size_t i = 0; i < c->nsub; i++) {
-        int x = c->location[i] + (ZIPCCL_ANS_SHIFT & 255), top = (x >> 8) + above - low;
+        int x = c->moments.location[i] + (ZIPCCL_ANS_SHIFT & 255), top = (x >> 8) + above - low;
         top = top < 0 ? 0 : top >= ANS_TOPS ? ANS_TOPS - 1 : top;
         tables[i] = (uint8_t)(top << 3 | (x >> 5 & 7));
     }
@@ -276,18 +282,31 @@ static void ans_lengths(const struct zipccl_ans_law *law, uint8_t bits[ZIPCCL_NU
 /* Estimated length of all sampled exponents by the tables of 'shape', in 1/8 bit. */
 static uint32_t ans_cost(const struct choice *c, int shape, uint16_t law, const uint8_t *tables)
 {
-    uint8_t bits[ZIPCCL_NUM_D], tops[ZIPCCL_SUBBLOCKS];
+    const struct zipccl_row *row = c->coder->row;
+    uint8_t tops[ZIPCCL_SUBBLOCKS], phases = 0;
     uint32_t sum = 0;
-    for (size_t i = 0; i < c->nsub; i++)
+    for (size_t i = 0; i < c->nsub; i++) {
         tops[i] = (uint8_t)((law & 255) + (tables[i] >> 3));
-    /* Most sub-blocks have the same table. */
-    for (size_t i = 0, next; i < c->nsub; i = next) {
-        int phase = tables[i] & 7;
+        phases |= (uint8_t)(1 << (tables[i] & 7));
+    }
+    /* Most sub-blocks have the same table.  These lengths fill a byte: a look at a time. */
+    for (int phase = 0; phase < ZIPCCL_ANS_PHASES; phase++) {
+        uint8_t bits[ZIPCCL_NUM_D];
+        uint32_t each[ZIPCCL_SUBBLOCKS];
+        if (!(phases >> phase & 1))
+            continue;
         ans_lengths(zipccl_ans_law_at(zipccl_ans_law_of(shape, phase)), bits);
-        for (next = i + 1; next < c->nsub && (tables[next] & 7) == phase; next++)
-            ;
-        for (size_t k = 0; k < c->nlooks; k++)
-            sum += c->coder->row->cost(&c->sample[k * c->nsub + i], next - i, tops + i, bits);
+        bool full = row->cost_all && c->m == ZIPCCL_SUPERBLOCK;
+        for (size_t k = 0; k < (row->cost ? c->nlooks : 1); k++) {
+            const struct zipccl_sample *s = &c->sample[k * c->nsub];
+            if (full)
+                row->cost_all(s, 1, tops, bits, each);
+            for (size_t i = 0; i < c->nsub; i++)
+                if ((tables[i] & 7) == phase)
+                    sum += full        ? each[i]
+                           : row->cost ? row->cost(&s[i], 1, &tops[i], bits)
+                                       : cost_of_counts(c, i, tops[i], bits);
+        }
     }
     return sum;
 }
@@ -299,7 +318,7 @@ static void choose_ans(struct choice *c, bool is_gaussian, uint32_t tier_bits)
     uint32_t least = UINT32_MAX;
     if (!is_gaussian && c->nlooks < ZIPCCL_LOOKS) {
         look(c, ZIPCCL_LOOKS);
-        locate(c);
+        find(c);
     }
     out->possible = true;
     out->gaussian = is_gaussian;
@@ -327,10 +346,11 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
                        .m = m,
                        .nsub = (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK,
                        .sample = coder->scratch->sample};
+    c.moments.nsub = (uint32_t)c.nsub;
     coder->scratch->choice.possible = false;
     /* One look at each of a few sub-blocks would be too few exponents. */
     look(&c, c.nsub <= FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
-    int x = locate(&c) + SHIFT_GAUSSIAN, k = 0;
+    int x = find(&c) + SHIFT_GAUSSIAN, k = 0;
     while ((x & 255) >= crossings[k].below)
         k++;
     if (look_for_zeros && 16 * c.nzero >= c.nsampled)
@@ -338,18 +358,17 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
     entry->program = crossings[k].program;
     memset(entry->base, 0, sizeof entry->base);
     for (size_t i = 0; i < c.nsub; i++)
-        entry->base[i] = base_of(c.location[i], c.own[i] ? shifts[entry->program] : SHIFT_GAUSSIAN);
+        entry->base[i] = base_of(c.moments.location[i],
+                                 c.moments.own[i] ? shifts[entry->program] : SHIFT_GAUSSIAN);
 
-    uint8_t bits[ZIPCCL_NUM_D];
-    code_lengths(entry->program, bits);
-    uint32_t cost = cost_of_all(&c, entry->base, bits);
+    uint32_t cost = cost_of(&c, entry->base, zipccl_code_lengths[entry->program], NULL);
     if (cost >= (uint32_t)(coder->fields->exponent_bits + HOPELESS_BITS) * c.nsampled) {
         entry->program = ZIPCCL_PROGRAM_RAW;
         return false;
     }
     uint32_t tier_bits = 256 * cost / c.nsampled;
     int off = (int)tier_bits - gaussian[(x & 255) / 16];
-    bool far = off > FAR || off < -FAR || c.spread > SPREAD * c.nsub;
+    bool far = off > FAR || off < -FAR || c.moments.spread > SPREAD * c.nsub;
     bool near = !far && off <= NEAR && off >= -NEAR;
     if (!near)
         search(&c, far, entry);

@@ -115,6 +115,9 @@ extern const struct zipccl_tier zipccl_ans_tiers[ZIPCCL_ANS_TIERS];
 /* In the entry of program ANS, what stands for the escapes out of tiers 4 and 5. */
 enum { ZIPCCL_ANS_AT_LAW = 3, ZIPCCL_ANS_AT_STREAM = 4 };
 
+/* Bits that program p codes d in, at [p][d - ZIPCCL_LEAST_D]; the last one is any other d's. */
+extern const uint8_t zipccl_code_lengths[ZIPCCL_NUM_PROGRAMS][ZIPCCL_NUM_D];
+
 /* One superblock's directory entry, unpacked. */
 struct zipccl_entry {
     uint8_t program;

@@ -20,14 +20,27 @@
 #define ZIPCCL_SAMPLES 64u
 #define ZIPCCL_LOOKS   4u
 
-/* What one look at a sub-block says. */
+/* What one look at a sub-block says; two lines of a cache. */
 struct zipccl_sample {
+    /* Exponents, run 1 from the middle on; 0 where none was taken. */
+    _Alignas(64) uint8_t e[ZIPCCL_SAMPLES];
     uint64_t taken; /* bit i: e[i] was sampled */
     uint32_t nsampled;
-    uint32_t nzero;            /* of those, how many elements have no bit set */
-    uint32_t nvalid;           /* how many are neither zero, subnormal, infinite nor NaN */
-    uint32_t sum;              /* of the valid exponents, pulled to within 6 of their mean */
-    uint8_t e[ZIPCCL_SAMPLES]; /* exponents, run 1 from the middle on; 0 where none was taken */
+    uint32_t nzero;  /* of those, how many elements have no bit set */
+    uint32_t nvalid; /* how many are neither zero, subnormal, infinite nor NaN */
+    uint32_t sum;    /* of the valid exponents, pulled to within 6 of their mean */
+};
+
+/*
+ * What a superblock's looks say, by sub-block, and where the sub-blocks lie.  Those beyond 'nsub'
+ * have nothing valid: loops over all that a superblock can have are loops over whole vectors.
+ */
+struct zipccl_moments {
+    uint32_t sum[ZIPCCL_SUBBLOCKS], nvalid[ZIPCCL_SUBBLOCKS]; /* of all looks */
+    uint32_t nsub, nlooks;
+    int location[ZIPCCL_SUBBLOCKS]; /* the common one unless 'own' */
+    int own[ZIPCCL_SUBBLOCKS];      /* -1 if its scale is not the superblock's, else 0 */
+    uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
 };
 
 /* How max ratio would code a superblock, and what is known of the other programs. */
@@ -52,6 +65,7 @@ struct zipccl_scratch {
     uint64_t words[ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP];       /* a bitmap */
     float sums[ZIPCCL_SUPERBLOCK];
     struct zipccl_sample sample[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
+    uint16_t counts[ZIPCCL_SUBBLOCKS][256]; /* how often a sub-block's sample has each exponent */
     /* Program ANS only: a share with the bytes that the states carry, and a stream. */
     uint8_t fixed[ZIPCCL_MAX_SHARE + ZIPCCL_SLACK];
     uint8_t low[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
@@ -80,11 +94,34 @@ struct zipccl_row {
                    size_t look, struct zipccl_sample *sample);
 
     /*
+     * The same for all sub-blocks of a full superblock: fills e of sample [ZIPCCL_SUBBLOCKS], adds
+     * sums and counts of the valid to 'moments', and returns how many elements have no bit set.
+     * NULL if the row has nothing better than sample.
+     */
+    uint32_t (*sample_all)(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
+                           struct zipccl_sample *sample, struct zipccl_moments *moments);
+
+    /*
+     * Find the location of every sub-block, and the spread; returns the common one.  NULL for
+     * locate.h as choose.c compiles it.
+     */
+    int (*locate)(struct zipccl_moments *moments);
+
+    /*
      * Sum bits[d - ZIPCCL_LEAST_D], of any unit, d = base - e, over all exponents taken in sample [n], whose
-     * bases are bases [n]; bits[31] stands for any d outside.
+     * bases are bases [n]; bits[31] stands for any d outside.  NULL if it is cheaper to count what
+     * was sampled once, and then counts.
      */
     uint32_t (*cost)(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
                      const uint8_t bits[ZIPCCL_NUM_D]);
+
+    /*
+     * The same for a full superblock, over one look or all: sample [nlooks][ZIPCCL_SUBBLOCKS], of
+     * which every element was taken, bases [ZIPCCL_SUBBLOCKS].  Also for each sub-block alone, to
+     * each [ZIPCCL_SUBBLOCKS], unless that is NULL.  NULL if the row has nothing better than cost.
+     */
+    uint32_t (*cost_all)(const struct zipccl_sample *sample, size_t nlooks, const uint8_t *bases,
+                         const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each);
 
     /*
      * Split 'm' bf16 for a first tier of 2 bits: [m] low bytes, tier-1 words and the d of all

@@ -13,11 +13,41 @@
 /* Byte i of each quadword is 1 << i: as data it picks columns, as a matrix it reverses bits. */
 #define DIAGONAL 0x8040201008040201ll
 
+/* Of three operands, whatever has a bit in any. */
+#define OR3 0xfe
+
+/* Byte numbers that take 32 elements apart, one half or the other first. */
+static const uint8_t odd_then_even[64] = {
+    1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+    45, 47, 49, 51, 53, 55, 57, 59, 61, 63, 0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22,
+    24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
+static const uint8_t even_then_odd[64] = {
+    0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
+    44, 46, 48, 50, 52, 54, 56, 58, 60, 62, 1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23,
+    25, 27, 29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
 /* Byte q * 8 + 2 * g + p, plane p of group g for elements 8q to 8q + 7, goes to 16 * g + 8 * p + q. */
 static const uint8_t planes_of_4[64] = {
     0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33, 41, 49, 57, 2,  10, 18, 26, 34, 42,
     50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
     37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
+
+/* The inverse. */
+static const uint8_t groups_of_planes[64] = {
+    0,  8,  16, 24, 32, 40, 48, 56, 1,  9,  17, 25, 33, 41, 49, 57, 2,  10, 18, 26, 34, 42,
+    50, 58, 3,  11, 19, 27, 35, 43, 51, 59, 4,  12, 20, 28, 36, 44, 52, 60, 5,  13, 21, 29,
+    37, 45, 53, 61, 6,  14, 22, 30, 38, 46, 54, 62, 7,  15, 23, 31, 39, 47, 55, 63};
+/* Two halves byte by byte, one half or the other first. */
+static const uint8_t upper_and_lower[64] = {
+    32, 0,  33, 1,  34, 2,  35, 3,  36, 4,  37, 5,  38, 6,  39, 7,  40, 8,  41, 9,  42, 10,
+    43, 11, 44, 12, 45, 13, 46, 14, 47, 15, 48, 16, 49, 17, 50, 18, 51, 19, 52, 20, 53, 21,
+    54, 22, 55, 23, 56, 24, 57, 25, 58, 26, 59, 27, 60, 28, 61, 29, 62, 30, 63, 31};
+static const uint8_t lower_and_upper[64] = {
+    0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+    11, 43, 12, 44, 13, 45, 14, 46, 15, 47, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53,
+    22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
+
+/* The matrix that moves the bits of group g of 4 to bits 0 and 1. */
+#define PICK(g) (long long)(1ull << (63 - 2 * (g)) | 1ull << (54 - 2 * (g)))
 
 /* What row_common.h asks for. */
 ALWAYS_INLINE void group_planes(const uint8_t *codes, int nbits, uint64_t *planes)
@@ -93,19 +123,60 @@ static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_
         _mm512_sad_epu8(_mm512_maskz_mov_epi8(valid, pulled), zero));
 }
 
-static uint32_t cost(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
-                     const uint8_t bits[ZIPCCL_NUM_D])
+static uint32_t sample_all(const struct zipccl_fields *fields, const uint8_t *src, size_t look,
+                           struct zipccl_sample *s, struct zipccl_moments *moments)
 {
-    const __m512i table = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)bits)),
-                  last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1), zero = _mm512_setzero_si512();
-    __m512i sum = zero;
-    for (size_t i = 0; i < n; i++) {
-        __m512i base = _mm512_set1_epi8((char)(bases[i] - ZIPCCL_LEAST_D));
-        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(base, _mm512_loadu_si512(sample[i].e)), last);
-        __m512i bytes = _mm512_maskz_permutexvar_epi8(sample[i].taken, at, table);
-        sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, zero));
+    uint32_t nzero = 0;
+    if (fields->split == ZIPCCL_SPLIT_BF16)
+        return zipccl_sample_all_avx512(src, look, s, moments);
+    for (size_t i = 0; i < ZIPCCL_SUBBLOCKS; i++) {
+        common_sample(fields, src + i * ZIPCCL_SUBBLOCK * fields->size, i, ZIPCCL_SUBBLOCK, look,
+                      &s[i]);
+        nzero += s[i].nzero;
+        moments->sum[i] += s[i].sum;
+        moments->nvalid[i] += s[i].nvalid;
     }
-    return (uint32_t)_mm512_reduce_add_epi64(sum);
+    return nzero;
+}
+
+/*
+ * Store the low bytes of 64 elements and return their exponents: each half is permuted once, to
+ * [exponents, low bytes] and [low bytes, exponents], so that a blend brings the exponents together
+ * and the low bytes leave as they are.
+ */
+ALWAYS_INLINE __m512i split_64(const uint8_t *src, bool stream, uint8_t *low)
+{
+    const __m512i first = _mm512_loadu_si512(odd_then_even),
+                  second = _mm512_loadu_si512(even_then_odd);
+    __m512i a = _mm512_loadu_si512(src), b = _mm512_loadu_si512(src + 64);
+    a = _mm512_permutexvar_epi8(first, _mm512_shldi_epi16(a, a, 1));
+    b = _mm512_permutexvar_epi8(second, _mm512_shldi_epi16(b, b, 1));
+    if (stream) {
+        store(low, _mm512_shuffle_i64x2(a, b, 0x4e), true);
+    } else {
+        _mm256_storeu_si256((__m256i *)low, _mm512_extracti64x4_epi64(a, 1));
+        _mm256_storeu_si256((__m256i *)(low + 32), _mm512_castsi512_si256(b));
+    }
+    return _mm512_mask_blend_epi64(0xf0, a, b);
+}
+
+/* Processors fetch ahead what is read better than what is written; these many bytes do (measured). */
+enum { LOW_AHEAD = 1024, PLANES_AHEAD = 256 };
+/*
+ * From memory, the elements of the superblock after next are asked for while this one is split:
+ * else memory rests while a superblock is chosen for and its deep tiers are coded.
+ */
+enum { SOURCE_AHEAD = 4 * ZIPCCL_SUPERBLOCK };
+
+ALWAYS_INLINE void fetch_source(const uint8_t *p)
+{
+    __builtin_prefetch(p, 0, 2);
+    __builtin_prefetch(p + 64, 0, 2);
+}
+
+ALWAYS_INLINE void fetch_for_writing(const uint8_t *p)
+{
+    __builtin_prefetch(p, 1, 3);
 }
 
 /* Split 256 elements: four groups share one register of 2-bit codes, transposed into planes. */
@@ -114,15 +185,19 @@ ALWAYS_INLINE uint8_t *split_256(const uint8_t *src, __m512i base, bool stream, 
 {
     const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
     __m512i d[4], codes[4];
+    if (!stream)
+        fetch_for_writing(planes + PLANES_AHEAD);
     for (int g = 0; g < 4; g++) {
-        struct halves x = load_64(src + 128 * g);
-        store(low + 64 * g, x.low, stream);
-        d[g] = _mm512_sub_epi8(base, x.exponents);
+        if (stream)
+            fetch_source(src + 128 * g + SOURCE_AHEAD);
+        else
+            fetch_for_writing(low + 64 * g + LOW_AHEAD);
+        d[g] = _mm512_sub_epi8(base, split_64(src + 128 * g, stream, low + 64 * g));
         codes[g] = _mm512_min_epu8(d[g], three);
     }
-    __m512i all = _mm512_or_si512(
-        _mm512_or_si512(codes[0], _mm512_slli_epi16(codes[1], 2)),
-        _mm512_or_si512(_mm512_slli_epi16(codes[2], 4), _mm512_slli_epi16(codes[3], 6)));
+    __m512i all = _mm512_ternarylogic_epi64(codes[0], _mm512_slli_epi16(codes[1], 2),
+                                            _mm512_slli_epi16(codes[2], 4), OR3);
+    all = _mm512_or_si512(all, _mm512_slli_epi16(codes[3], 6));
     all = _mm512_gf2p8affine_epi64_epi8(diagonal, all, 0);
     all = _mm512_permutexvar_epi8(_mm512_loadu_si512(planes_of_4), all);
     all = _mm512_gf2p8affine_epi64_epi8(all, diagonal, 0);
@@ -165,90 +240,73 @@ static size_t split(const uint8_t *src, size_t m, const uint8_t *bases, bool str
     return nescaped;
 }
 
-static size_t sift3(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
+/* The last group, of fewer than 64 elements. */
+static size_t join_tail(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
+                        uint8_t base, uint8_t *dst)
 {
-    uint8_t of_d[64];
-    memset(of_d, 7, sizeof of_d);
-    for (uint8_t k = 0; k < 7; k++)
-        of_d[tier->d[k] - ZIPCCL_LEAST_D] = k;
-    const __m512i table = _mm512_loadu_si512(of_d), last = _mm512_set1_epi8(ZIPCCL_NUM_D - 1),
-                  least = _mm512_set1_epi8(ZIPCCL_LEAST_D);
-    uint8_t *out = d;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t mask = mask_of(m - i), escapes = mask;
-        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
-        __m512i x = _mm512_loadu_si512(d + i);
-        __m512i at = _mm512_min_epu8(_mm512_sub_epi8(x, least), last);
-        __m512i codes = _mm512_permutexvar_epi8(at, table);
-        for (int k = 0; k < 3; k++) {
-            uint64_t plane = mask & _mm512_test_epi8_mask(codes, _mm512_set1_epi8((char)(1 << k)));
-            memcpy(planes, &plane, 8);
-            planes += nbytes;
-            escapes &= plane;
-        }
-        out = append(out, x, escapes);
-    }
-    return (size_t)(out - d);
+    const __m512i first = _mm512_loadu_si512(pair_low),
+                  second = _mm512_add_epi8(first, _mm512_set1_epi8(32));
+    __mmask64 mask = mask_of(m);
+    uint64_t word[2];
+    memcpy(word, words, sizeof word);
+    word[0] &= mask;
+    uint64_t escapes = word[0] & word[1];
+    __m512i d = _mm512_mask_expand_epi8(codes_of(word, 2), escapes, _mm512_loadu_si512(escaped));
+    __m512i e = _mm512_sub_epi8(_mm512_set1_epi8((char)base), d),
+            x = _mm512_maskz_loadu_epi8(mask, low);
+    __m512i a = _mm512_permutex2var_epi8(x, first, e), b = _mm512_permutex2var_epi8(x, second, e);
+    _mm512_mask_storeu_epi16(dst, (__mmask32)mask, _mm512_shrdi_epi16(a, a, 1));
+    if (mask >> 32)
+        _mm512_mask_storeu_epi16(dst + 64, (__mmask32)(mask >> 32), _mm512_shrdi_epi16(b, b, 1));
+    return (size_t)__builtin_popcountll(escapes);
 }
 
-static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
+/* Put 64 exponents and low bytes together: 32 of each come into either register first. */
+ALWAYS_INLINE void join_64(__m512i e, const uint8_t *low, bool stream, uint8_t *dst)
 {
-    if (tier->width == 3)
-        return sift3(d, m, tier, planes);
-    const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
-                  d2 = _mm512_set1_epi8(tier->d[2]);
-    /* In place: what is written lies behind what is read. */
-    uint8_t *out = d;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t mask = mask_of(m - i);
-        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
-        __m512i x = _mm512_loadu_si512(d + i);
-        uint64_t escapes = mask & ~_mm512_cmpeq_epi8_mask(x, d0);
-        if (tier->width == 1) {
-            memcpy(planes, &escapes, 8);
-        } else {
-            uint64_t is1 = mask & _mm512_cmpeq_epi8_mask(x, d1);
-            uint64_t is2 = mask & _mm512_cmpeq_epi8_mask(x, d2);
-            escapes &= ~(is1 | is2);
-            is1 |= escapes;
-            is2 |= escapes;
-            memcpy(planes, &is1, 8);
-            memcpy(planes + nbytes, &is2, 8);
-            planes += nbytes;
-        }
-        planes += nbytes;
-        out = append(out, x, escapes);
-    }
-    return (size_t)(out - d);
+    const __m512i first = _mm512_loadu_si512(upper_and_lower),
+                  second = _mm512_loadu_si512(lower_and_upper);
+    __m512i a = _mm512_inserti64x4(e, _mm256_loadu_si256((const __m256i *)low), 1),
+            b = _mm512_inserti64x4(e, _mm256_loadu_si256((const __m256i *)(low + 32)), 0);
+    a = _mm512_permutexvar_epi8(first, a);
+    b = _mm512_permutexvar_epi8(second, b);
+    store(dst, _mm512_shrdi_epi16(a, a, 1), stream);
+    store(dst + 64, _mm512_shrdi_epi16(b, b, 1), stream);
 }
 
-/* The d of 64 codes in two planes; lanes under both take the next bytes of 'escaped'. */
-ALWAYS_INLINE __m512i lanes_of(uint64_t p0, uint64_t p1, __m512i d0, __m512i d1, __m512i d2,
-                               __m512i escaped)
+/*
+ * Join 256 elements: the inverse of split_256, a matrix a group that picks its two bits.  Returns
+ * the place behind what was taken from 'next'.
+ */
+ALWAYS_INLINE const uint8_t *join_256(const uint8_t *low, const uint8_t *planes,
+                                      const uint8_t *next, __m512i base, bool stream, uint8_t *dst)
 {
-    __m512i x = _mm512_mask_blend_epi8(p0, d0, d1);
-    x = _mm512_mask_mov_epi8(x, p1, d2);
-    return _mm512_mask_expand_epi8(x, p0 & p1, escaped);
+    const __m512i three = _mm512_set1_epi8(3), diagonal = _mm512_set1_epi64(DIAGONAL);
+    __m512i all =
+        _mm512_permutexvar_epi8(_mm512_loadu_si512(groups_of_planes), _mm512_loadu_si512(planes));
+    all = _mm512_gf2p8affine_epi64_epi8(diagonal, all, 0);
+    for (int g = 0; g < 4; g++) {
+        uint64_t word[2];
+        memcpy(word, planes + 16 * g, sizeof word);
+        __m512i d = _mm512_gf2p8affine_epi64_epi8(all, _mm512_set1_epi64(PICK(g)), 0);
+        d = _mm512_mask_expand_epi8(d, _mm512_cmpeq_epi8_mask(d, three), _mm512_loadu_si512(next));
+        next += __builtin_popcountll(word[0] & word[1]);
+        join_64(_mm512_sub_epi8(base, d), low + 64 * g, stream, dst + 128 * g);
+    }
+    return next;
 }
 
 ALWAYS_INLINE size_t join_all(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
                               size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1),
-                  two = _mm512_set1_epi8(2);
     const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        __mmask64 mask = mask_of(m - i);
-        uint64_t word[2];
-        memcpy(word, words + i / 4, sizeof word);
-        word[0] &= mask;
-        __m512i d = lanes_of(word[0], word[1], zero, one, two, _mm512_loadu_si512(next));
-        next += __builtin_popcountll(word[0] & word[1]);
-        struct halves x = {_mm512_sub_epi8(_mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), d),
-                           mask == ~0ull ? _mm512_loadu_si512(low + i)
-                                         : _mm512_maskz_loadu_epi8(mask, low + i)};
-        store_64(dst + 2 * i, x, mask, stream);
-    }
+    size_t i = 0;
+    for (; i + 256 <= m; i += 256)
+        next = join_256(low + i, words + i / 4, next,
+                        _mm512_set1_epi8((char)bases[i / ZIPCCL_SUBBLOCK]), stream, dst + 2 * i);
+    for (; i < m; i += ZIPCCL_GROUP)
+        next +=
+            join_tail(low + i, words + i / 4, next, m - i, bases[i / ZIPCCL_SUBBLOCK], dst + 2 * i);
     return (size_t)(next - escaped);
 }
 
@@ -260,56 +318,6 @@ static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *esca
     size_t nescaped = join_all(low, words, escaped, m, bases, true, dst);
     _mm_sfence();
     return nescaped;
-}
-
-static size_t unsift3(const uint8_t *planes, const uint8_t *escaped, size_t m,
-                      const struct zipccl_tier *tier, uint8_t *d)
-{
-    uint8_t of_code[16] = {0};
-    memcpy(of_code, tier->d, sizeof tier->d);
-    const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)of_code));
-    const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t escapes = mask_of(m - i), plane[3];
-        size_t nbytes = m - i < ZIPCCL_GROUP ? (m - i + 7) / 8 : 8;
-        for (int k = 0; k < 3; k++) {
-            plane[k] = common_word(planes, nbytes);
-            planes += nbytes;
-            escapes &= plane[k];
-        }
-        __m512i x = _mm512_shuffle_epi8(table, codes_of(plane, 3));
-        x = _mm512_mask_expand_epi8(x, escapes, _mm512_loadu_si512(next));
-        _mm512_storeu_si512(d + i, x);
-        next += __builtin_popcountll(escapes);
-    }
-    return (size_t)(next - escaped);
-}
-
-static size_t unsift(const uint8_t *planes, const uint8_t *escaped, size_t m,
-                     const struct zipccl_tier *tier, uint8_t *d)
-{
-    if (tier->width == 3)
-        return unsift3(planes, escaped, m, tier, d);
-    const __m512i d0 = _mm512_set1_epi8(tier->d[0]), d1 = _mm512_set1_epi8(tier->d[1]),
-                  d2 = _mm512_set1_epi8(tier->d[2]);
-    const uint8_t *next = escaped;
-    for (size_t i = 0; i < m; i += ZIPCCL_GROUP) {
-        uint64_t mask = mask_of(m - i), p0 = 0, p1 = 0;
-        size_t nbytes = 8;
-        if (mask == ~0ull) {
-            memcpy(&p0, planes, 8);
-            memcpy(&p1, tier->width == 2 ? planes + 8 : planes, 8);
-        } else {
-            nbytes = (m - i + 7) / 8;
-            memcpy(&p0, planes, nbytes);
-            memcpy(&p1, tier->width == 2 ? planes + nbytes : planes, nbytes);
-            p0 &= mask;
-        }
-        planes += (size_t)tier->width * nbytes;
-        _mm512_storeu_si512(d + i, lanes_of(p0, p1, d0, d1, d2, _mm512_loadu_si512(next)));
-        next += __builtin_popcountll(p0 & p1);
-    }
-    return (size_t)(next - escaped);
 }
 
 static size_t tier1(uint8_t *exponents, size_t m, const uint8_t *bases, int width, uint8_t *words,
@@ -382,7 +390,10 @@ static void scatter(size_t size, const uint64_t *words, const uint8_t *rest, siz
 const struct zipccl_row zipccl_row_avx512 = {
     .needs = ZIPCCL_BUILT_WITH,
     .sample = sample,
-    .cost = cost,
+    .sample_all = sample_all,
+    .locate = zipccl_locate_avx512,
+    .cost = zipccl_cost_avx512,
+    .cost_all = zipccl_cost_all_avx512,
     .split = split,
     .join = join,
     .take = common_take,
@@ -391,8 +402,8 @@ const struct zipccl_row zipccl_row_avx512 = {
     .unpack = common_unpack,
     .tier1 = tier1,
     .untier1 = common_untier1,
-    .sift = sift,
-    .unsift = unsift,
+    .sift = zipccl_sift_avx512,
+    .unsift = zipccl_unsift_avx512,
     .compact = compact,
     .scatter = scatter,
     .add = common_add,

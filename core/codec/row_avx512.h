@@ -8,9 +8,7 @@
 #ifndef ZIPCCL_CORE_CODEC_ROW_AVX512_H
 #define ZIPCCL_CORE_CODEC_ROW_AVX512_H
 
-#include "core/codec/row.h"
-
-#include <immintrin.h>
+#include "core/codec/avx512.h"
 
 /* Byte numbers that take apart and put together 64 elements held in two registers. */
 static const uint8_t odd_bytes[64] = {
@@ -22,17 +20,9 @@ static const uint8_t pair_low[64] = {
     0,  64, 1,  65, 2,  66, 3,  67, 4,  68, 5,  69, 6,  70, 7,  71, 8,  72, 9,  73, 10, 74,
     11, 75, 12, 76, 13, 77, 14, 78, 15, 79, 16, 80, 17, 81, 18, 82, 19, 83, 20, 84, 21, 85,
     22, 86, 23, 87, 24, 88, 25, 89, 26, 90, 27, 91, 28, 92, 29, 93, 30, 94, 31, 95};
-/* Constants stay in registers only where the helpers are part of the loop. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 struct halves {
     __m512i exponents, low;
 };
-
-ALWAYS_INLINE __mmask64 mask_of(size_t len)
-{
-    return len < 64 ? (1ull << len) - 1 : ~0ull;
-}
 
 ALWAYS_INLINE struct halves take_apart(__m512i a, __m512i b)
 {

@@ -122,23 +122,6 @@ static inline void common_sample(const struct zipccl_fields *fields, const uint8
     s->sum = sum;
 }
 
-static inline uint32_t common_cost(const struct zipccl_sample *sample, size_t n,
-                                   const uint8_t *bases, const uint8_t bits[ZIPCCL_NUM_D])
-{
-    uint8_t of_d[256];
-    memset(of_d, bits[ZIPCCL_NUM_D - 1], sizeof of_d);
-    for (int k = 0; k < ZIPCCL_NUM_D - 1; k++)
-        of_d[(uint8_t)(k + ZIPCCL_LEAST_D)] = bits[k];
-    uint32_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < ZIPCCL_SAMPLES; j++)
-            sum += of_d[(uint8_t)(bases[i] - sample[i].e[j])];
-        /* Exponents that were not taken are 0. */
-        sum -= (ZIPCCL_SAMPLES - sample[i].nsampled) * of_d[bases[i]];
-    }
-    return sum;
-}
-
 /* One group of 'len' elements; 'len' is a constant for all but the last. */
 static inline size_t split_group(const uint8_t *src, size_t len, uint8_t base, uint8_t *low,
                                  uint8_t *words, uint8_t *out)
@@ -378,15 +361,36 @@ static inline size_t common_untier1(const uint8_t *words, const uint8_t *third,
     return (size_t)(next - escaped);
 }
 
+/*
+ * Codes of a group's d.  Of three values or one each is compared with, which compilers turn into
+ * vectors; of seven they are looked up.
+ */
+static inline void codes_of_tier(const uint8_t *d, const uint8_t lut[256], const uint8_t *values,
+                                 int width, uint8_t *codes)
+{
+    uint8_t d0 = values[0], d1 = values[1], d2 = values[2];
+    if (width == 1)
+        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+            codes[j] = d[j] != d0;
+    else if (width == 2)
+        for (size_t j = 0; j < ZIPCCL_GROUP; j++) {
+            uint8_t code = d[j] == d0 ? 0 : 3;
+            code = d[j] == d1 ? 1 : code;
+            codes[j] = d[j] == d2 ? 2 : code;
+        }
+    else
+        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+            codes[j] = lut[d[j]];
+}
+
 /* 'len' and 'width' are constants where it matters. */
-static inline size_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[256], int width,
-                                uint8_t *planes, uint8_t *out)
+static inline size_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[256],
+                                const uint8_t *values, int width, uint8_t *planes, uint8_t *out)
 {
     uint8_t codes[ZIPCCL_GROUP];
     uint64_t plane[3], escapes = common_mask(len);
     size_t nbytes = (len + 7) / 8;
-    for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-        codes[j] = lut[d[j]];
+    codes_of_tier(d, lut, values, width, codes);
     group_planes(codes, width, plane);
     for (int k = 0; k < width; k++) {
         plane[k] &= common_mask(len);
@@ -396,31 +400,32 @@ static inline size_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[
     return compress(d, escapes, out);
 }
 
-static inline size_t sift_width(uint8_t *d, size_t m, const uint8_t lut[256], int width,
-                                uint8_t *planes)
+static inline size_t sift_width(uint8_t *d, size_t m, const uint8_t lut[256], const uint8_t *values,
+                                int width, uint8_t *planes)
 {
     /* In place: what is written lies behind what is read. */
     uint8_t *out = d;
     size_t i = 0;
     for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width)
-        out += sift_group(d + i, ZIPCCL_GROUP, lut, width, planes, out);
+        out += sift_group(d + i, ZIPCCL_GROUP, lut, values, width, planes, out);
     if (i < m)
-        out += sift_group(d + i, m - i, lut, width, planes, out);
+        out += sift_group(d + i, m - i, lut, values, width, planes, out);
     return (size_t)(out - d);
 }
 
 static inline size_t common_sift(uint8_t *d, size_t m, const struct zipccl_tier *tier,
                                  uint8_t *planes)
 {
-    uint8_t escape = (uint8_t)((1 << tier->width) - 1), lut[256];
-    memset(lut, escape, sizeof lut);
-    for (uint8_t k = 0; k < escape; k++)
-        lut[(uint8_t)tier->d[k]] = k;
-    switch (tier->width) {
-    case 1: return sift_width(d, m, lut, 1, planes);
-    case 2: return sift_width(d, m, lut, 2, planes);
-    default: return sift_width(d, m, lut, 3, planes);
-    }
+    uint8_t lut[256], values[sizeof tier->d];
+    memcpy(values, tier->d, sizeof tier->d);
+    if (tier->width == 1)
+        return sift_width(d, m, lut, values, 1, planes);
+    if (tier->width == 2)
+        return sift_width(d, m, lut, values, 2, planes);
+    memset(lut, 7, sizeof lut);
+    for (uint8_t k = 0; k < 7; k++)
+        lut[values[k]] = k;
+    return sift_width(d, m, lut, values, 3, planes);
 }
 
 static inline size_t unsift_group(const uint8_t *planes, const uint8_t *next, size_t len,
@@ -434,8 +439,13 @@ static inline size_t unsift_group(const uint8_t *planes, const uint8_t *next, si
         escapes &= plane[k];
     }
     group_codes(plane, width, codes);
-    for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-        d[j] = of_code[codes[j]];
+    uint8_t d0 = of_code[0], d1 = of_code[1], d2 = of_code[2];
+    if (width < 3)
+        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+            d[j] = codes[j] == 0 ? d0 : codes[j] == 1 ? d1 : d2;
+    else
+        for (size_t j = 0; j < ZIPCCL_GROUP; j++)
+            d[j] = of_code[codes[j]];
     return expand(next, escapes, d);
 }
 

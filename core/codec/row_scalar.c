@@ -81,7 +81,6 @@ const struct zipccl_ans_kernels zipccl_ans_scalar = {
 
 const struct zipccl_row zipccl_row_scalar = {
     .sample = common_sample,
-    .cost = common_cost,
     .split = common_split,
     .join = common_join,
     .take = common_take,

@@ -65,6 +65,22 @@ static double mean_exponent(const double p[NUM_E])
     return mean;
 }
 
+Test(codec_choice, code_lengths_follow_from_the_programs)
+{
+    for (int id = 1; id < ZIPCCL_NUM_PROGRAMS; id++) {
+        const struct zipccl_tier_program *p = &zipccl_programs[id];
+        int expected[ZIPCCL_NUM_D] = {0}, length = 0;
+        for (int t = 0; t < p->ntiers; t++) {
+            length += p->tier[t].width;
+            for (int k = 0; k < (1 << p->tier[t].width) - 1; k++)
+                expected[p->tier[t].d[k] - ZIPCCL_LEAST_D] = length;
+        }
+        for (int k = 0; k < ZIPCCL_NUM_D; k++)
+            cr_expect_eq(zipccl_code_lengths[id][k], expected[k] ? expected[k] : length + 8,
+                         "program %d, d = %d", id, k + ZIPCCL_LEAST_D);
+    }
+}
+
 Test(codec_choice, shifts_are_where_a_base_becomes_shorter)
 {
     /* As in choose.c: base = floor((256 mean exponent + shift) / 256). */
