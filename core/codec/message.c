@@ -94,10 +94,10 @@ static const uint8_t *source_at(const struct zipccl_coder *c, const struct sourc
     return c->scratch->elements;
 }
 
-/* Superblocks that are looked at before any is coded, from so many on. */
+/* Superblocks that are looked at before more than one is coded, from so many on. */
 #define LOOK_AHEAD 4u
 
-/* True if every superblock's sample says raw: then none needs to be coded. */
+/* True if every superblock's sample says raw: then no more needs to be coded. */
 static bool is_hopeless(const struct zipccl_coder *c, const struct source *source, size_t n,
                         size_t nsuperblocks)
 {
@@ -186,8 +186,7 @@ static bool encode_body(const struct zipccl_coder *c, const struct source *sourc
                         uint8_t *dst, size_t limit, size_t *nbytes)
 {
     struct zipccl_layout layout;
-    if (!zipccl_layout_of(c->fields, n, &layout) || layout.fixed > limit ||
-        is_hopeless(c, source, n, layout.nsuperblocks))
+    if (!zipccl_layout_of(c->fields, n, &layout) || layout.fixed > limit)
         return false;
     size_t directory_end = layout.directory + layout.nsuperblocks * ZIPCCL_ENTRY_BYTES;
     memset(dst + directory_end, 0, layout.fixed - directory_end);
@@ -197,11 +196,16 @@ static bool encode_body(const struct zipccl_coder *c, const struct source *sourc
     if (n % ZIPCCL_SUPERBLOCK)
         at.variable += zipccl_full_share(c->fields, n % ZIPCCL_SUPERBLOCK);
     at.end = at.variable;
-    for (size_t s = 0; s < layout.nsuperblocks; s++)
+    for (size_t s = 0; s < layout.nsuperblocks; s++) {
         if (!encode_one(c, source, n, s, &at) &&
             (!make_room(c, source, n, s, layout.nsuperblocks, &at) ||
              !encode_one(c, source, n, s, &at)))
             return false;
+        /* Asked only where the first superblock gives reason to. */
+        if (s == 0 && dst[layout.directory] == ZIPCCL_PROGRAM_RAW &&
+            is_hopeless(c, source, n, layout.nsuperblocks))
+            return false;
+    }
     if (at.fixed < at.variable)
         memmove(dst + at.fixed, dst + at.variable, at.end - at.variable);
     *nbytes = at.fixed + at.end - at.variable;
