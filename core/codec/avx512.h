@@ -30,9 +30,9 @@ int zipccl_locate_avx512(struct zipccl_moments *moments);
 /* row.h's cost and cost_all. */
 uint32_t zipccl_cost_avx512(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
                             const uint8_t bits[ZIPCCL_NUM_D]);
-uint32_t zipccl_cost_all_avx512(const struct zipccl_sample *sample, size_t nlooks,
-                                const uint8_t *bases, const uint8_t bits[ZIPCCL_NUM_D],
-                                uint32_t *each);
+uint32_t zipccl_cost_all_avx512(const struct zipccl_sample *sample,
+                                const struct zipccl_moments *moments, const uint8_t *bases,
+                                const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each);
 
 /* row.h's sift and unsift. */
 size_t zipccl_sift_avx512(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes);

@@ -154,7 +154,7 @@ static uint32_t cost_of(const struct choice *c, const uint8_t *base,
     const struct zipccl_row *row = c->coder->row;
     uint32_t sum = 0;
     if (row->cost_all && c->m == ZIPCCL_SUPERBLOCK)
-        return row->cost_all(c->sample, c->nlooks, base, bits, each);
+        return row->cost_all(c->sample, &c->moments, base, bits, each);
     for (size_t i = 0; i < c->nsub && !row->cost; i++) {
         uint32_t bits_of_i = cost_of_counts(c, i, base[i], bits);
         sum += bits_of_i;

@@ -88,10 +88,10 @@ static const uint8_t *source_at(const struct zipccl_coder *c, const struct zipcc
     return c->scratch->elements;
 }
 
-/* Superblocks that are looked at before any is coded, from so many on. */
+/* Superblocks that are looked at before more than one is coded, from so many on. */
 #define LOOK_AHEAD 4u
 
-/* True if every superblock's sample says raw: then none needs to be coded. */
+/* True if every superblock's sample says raw: then no more needs to be coded. */
 static bool is_hopeless(const struct zipccl_coder *c, const struct zipccl_source *source, size_t n,
                         size_t nsuperblocks)
 {
@@ -193,6 +193,13 @@ static bool make_room(struct zipccl_encoder *e, const struct zipccl_coder *c)
     return true;
 }
 
+bool zipccl_encoder_hopeless(const struct zipccl_encoder *e)
+{
+    struct zipccl_coder c = zipccl_encoder_coder(e, e->scratch);
+    struct zipccl_source source = source_of(e);
+    return is_hopeless(&c, &source, e->n, e->nsuperblocks);
+}
+
 /* Most bytes that the fixed region of 'n' elements takes. */
 static size_t most_shares(const struct zipccl_fields *fields, size_t n)
 {
@@ -219,12 +226,12 @@ size_t zipccl_early_superblock(enum zipccl_dtype dtype)
  * Where the variable region starts is only known at the end: it is written where it starts if no
  * share is smaller than it can be, and moved if one was.
  */
-static void start_body(struct zipccl_encoder *e, const struct zipccl_source *source)
+static void start_body(struct zipccl_encoder *e)
 {
     struct zipccl_coder c = zipccl_encoder_coder(e, e->scratch);
     struct zipccl_layout layout;
     if (!c.fields || e->n == 0 || !zipccl_layout_of(c.fields, e->n, &layout) ||
-        layout.fixed > e->limit || is_hopeless(&c, source, e->n, layout.nsuperblocks))
+        layout.fixed > e->limit)
         return;
     size_t directory_end = layout.directory + layout.nsuperblocks * ZIPCCL_ENTRY_BYTES;
     memset(e->dst + directory_end, 0, layout.fixed - directory_end);
@@ -254,7 +261,7 @@ zipccl_status zipccl_encoder_start(struct zipccl_encoder *e, enum zipccl_isa isa
                                  .capacity = capacity};
     /* Coding stops where raw would be no longer: what fits does not depend on the capacity. */
     e->limit = capacity < bound ? capacity : bound;
-    start_body(e, source);
+    start_body(e);
     return ZIPCCL_OK;
 }
 
@@ -273,6 +280,9 @@ bool zipccl_encode_step(struct zipccl_encoder *e)
         return false;
     struct zipccl_coder c = zipccl_encoder_coder(e, e->scratch);
     e->coded = encode_next(e, &c) || (make_room(e, &c) && encode_next(e, &c));
+    /* Asked only where the first superblock gives reason to. */
+    if (e->coded && e->next == 1 && e->dst[ZIPCCL_MESSAGE_HEADER_BYTES] == ZIPCCL_PROGRAM_RAW)
+        e->coded = !zipccl_encoder_hopeless(e);
     if (!e->coded)
         return false;
     /* A superblock takes at most its elements, rounded up to 64 bytes. */

@@ -34,6 +34,12 @@ zipccl_status zipccl_encoder_start(struct zipccl_encoder *encoder, enum zipccl_i
                                    const struct zipccl_source *source, size_t n, void *dst,
                                    size_t capacity, void *scratch);
 
+/*
+ * True if every superblock's sample says raw, and there are some: then the message becomes RAW, and
+ * none needs to be coded.  zipccl_encode_step() asks once the first superblock is raw.
+ */
+bool zipccl_encoder_hopeless(const struct zipccl_encoder *encoder);
+
 /* The same of an encoder's message, to be coded with 'scratch'. */
 struct zipccl_coder zipccl_encoder_coder(const struct zipccl_encoder *encoder, void *scratch);
 

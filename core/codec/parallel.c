@@ -120,8 +120,11 @@ static zipccl_status encode_taken(struct zipccl_pool *pool, enum zipccl_isa isa,
     struct zipccl_encoder e;
     ZIPCCL_TRY(zipccl_encode_begin(&e, isa, effort, dtype, src, n, dst, capacity,
                                    pool->workers[0].scratch));
-    if (e.coded && !is_small(pool, e.nsuperblocks) && e.variable <= e.limit)
-        encode_together(pool, &e);
+    if (e.coded && !is_small(pool, e.nsuperblocks) && e.variable <= e.limit) {
+        e.coded = !zipccl_encoder_hopeless(&e);
+        if (e.coded)
+            encode_together(pool, &e);
+    }
     return zipccl_encode_finish(&e, nbytes);
 }
 

@@ -38,6 +38,7 @@ struct zipccl_sample {
 struct zipccl_moments {
     uint32_t sum[ZIPCCL_SUBBLOCKS], nvalid[ZIPCCL_SUBBLOCKS]; /* of all looks */
     uint32_t nsub, nlooks;
+    uint8_t least, most;            /* of the exponents, where sample_all fills them in */
     int location[ZIPCCL_SUBBLOCKS]; /* the common one unless 'own' */
     int own[ZIPCCL_SUBBLOCKS];      /* -1 if its scale is not the superblock's, else 0 */
     uint32_t spread; /* sum of the squares of what sub-blocks are away from the common location */
@@ -116,12 +117,12 @@ struct zipccl_row {
                      const uint8_t bits[ZIPCCL_NUM_D]);
 
     /*
-     * The same for a full superblock, over one look or all: sample [nlooks][ZIPCCL_SUBBLOCKS], of
+     * The same for a full superblock that sample_all looked at: sample [nlooks][ZIPCCL_SUBBLOCKS], of
      * which every element was taken, bases [ZIPCCL_SUBBLOCKS].  Also for each sub-block alone, to
      * each [ZIPCCL_SUBBLOCKS], unless that is NULL.  NULL if the row has nothing better than cost.
      */
-    uint32_t (*cost_all)(const struct zipccl_sample *sample, size_t nlooks, const uint8_t *bases,
-                         const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each);
+    uint32_t (*cost_all)(const struct zipccl_sample *sample, const struct zipccl_moments *moments,
+                         const uint8_t *bases, const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each);
 
     /*
      * Split 'm' bf16 for a first tier of 2 bits: [m] low bytes, tier-1 words and the d of all

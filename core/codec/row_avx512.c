@@ -136,6 +136,8 @@ static uint32_t sample_all(const struct zipccl_fields *fields, const uint8_t *sr
         moments->sum[i] += s[i].sum;
         moments->nvalid[i] += s[i].nvalid;
     }
+    moments->least = 0;
+    moments->most = 255;
     return nzero;
 }
 

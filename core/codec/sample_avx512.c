@@ -92,6 +92,27 @@ static uint32_t finish_with_counts(const uint8_t *const *run, const struct zipcc
     return nzero;
 }
 
+/* The least and the greatest of 64 bytes each, over all looks. */
+ALWAYS_INLINE void note_range(__m512i least, __m512i most, struct zipccl_moments *moments,
+                              size_t look)
+{
+    __m256i low =
+                _mm256_min_epu8(_mm512_castsi512_si256(least), _mm512_extracti64x4_epi64(least, 1)),
+            high =
+                _mm256_max_epu8(_mm512_castsi512_si256(most), _mm512_extracti64x4_epi64(most, 1));
+    /* Both are minima: of x and of 255 - x. */
+    __m128i x = _mm_min_epu8(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)),
+            y = _mm_max_epu8(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+    y = _mm_xor_si128(y, _mm_set1_epi8(-1));
+    x = _mm_min_epu8(x, _mm_srli_epi16(x, 8));
+    y = _mm_min_epu8(y, _mm_srli_epi16(y, 8));
+    const __m128i byte = _mm_set1_epi16(255);
+    uint8_t lo = (uint8_t)_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_and_si128(x, byte)));
+    uint8_t hi = (uint8_t)~_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_and_si128(y, byte)));
+    moments->least = look > 0 && moments->least < lo ? moments->least : lo;
+    moments->most = look > 0 && moments->most > hi ? moments->most : hi;
+}
+
 uint32_t zipccl_sample_all_avx512(const uint8_t *src, size_t look, struct zipccl_sample *s,
                                   struct zipccl_moments *moments)
 {
@@ -99,7 +120,7 @@ uint32_t zipccl_sample_all_avx512(const uint8_t *src, size_t look, struct zipccl
     const __m512i even = _mm512_setr_epi64(
         0x0e0c0a0806040200, 0x1e1c1a1816141210, 0x2e2c2a2826242220, 0x3e3c3a3836343230,
         0x0e0c0a0806040200, 0x1e1c1a1816141210, 0x2e2c2a2826242220, 0x3e3c3a3836343230);
-    __m512i part[NSUB], most = _mm512_setzero_si512();
+    __m512i part[NSUB], most = _mm512_setzero_si512(), least = _mm512_set1_epi8(-1);
     const uint8_t *run[NSUB];
     for (size_t i = 0; i < NSUB; i++) {
         size_t at = i * ZIPCCL_SUBBLOCK + zipccl_sample_start(i, ZIPCCL_SUBBLOCK, look, 0);
@@ -107,12 +128,14 @@ uint32_t zipccl_sample_all_avx512(const uint8_t *src, size_t look, struct zipccl
         __m512i x = _mm512_loadu_si512(run[i]), y = _mm512_loadu_si512(run[i] + ZIPCCL_SUBBLOCK);
         __m512i e = _mm512_permutexvar_epi8(even, _mm512_srli_epi16(x, 7));
         e = _mm512_mask_permutexvar_epi8(e, 0xffffffff00000000, even, _mm512_srli_epi16(y, 7));
-        most = _mm512_max_epu8(most, _mm512_sub_epi8(e, _mm512_set1_epi8(1)));
+        least = _mm512_min_epu8(least, e);
+        most = _mm512_max_epu8(most, e);
         _mm512_store_si512(s[i].e, e);
         part[i] = sum_of(e, 0, true);
     }
+    note_range(least, most, moments, look);
     /* A zero's exponent is not valid either. */
-    if (__builtin_expect(_mm512_cmpge_epu8_mask(most, _mm512_set1_epi8((char)254)) != 0, 0))
+    if (__builtin_expect(moments->least == 0 || moments->most == 255, 0))
         return finish_with_counts(run, s, moments);
     finish(sums_of(part), _mm512_set1_epi32(ZIPCCL_SAMPLES), true, s, moments);
     return 0;
@@ -155,36 +178,67 @@ uint32_t zipccl_cost_avx512(const struct zipccl_sample *sample, size_t n, const 
 }
 
 /*
+ * The bits of exponent e at e mod 64, for all e from 'least' on: where no two differ by 64, a
+ * sample's exponents are indices as they are.
+ */
+ALWAYS_INLINE __m512i window_of(uint8_t least, __m512i base, __m512i table)
+{
+    const __m512i lane = _mm512_set_epi64(
+        0x3f3e3d3c3b3a3938, 0x3736353433323130, 0x2f2e2d2c2b2a2928, 0x2726252423222120,
+        0x1f1e1d1c1b1a1918, 0x1716151413121110, 0x0f0e0d0c0b0a0908, 0x0706050403020100);
+    const __m512i first = _mm512_set1_epi8((char)least);
+    __m512i e = _mm512_and_si512(_mm512_sub_epi8(lane, first), _mm512_set1_epi8(63));
+    __m512i d = _mm512_sub_epi8(base, _mm512_add_epi8(e, first));
+    return _mm512_permutexvar_epi8(_mm512_min_epu8(d, _mm512_set1_epi8(ZIPCCL_NUM_D - 1)), table);
+}
+
+enum how { ONE_BASE, BASES, WIDE };
+
+/*
  * Sums of each sub-block over its looks; no code is longer than 18 bits, so that a byte holds four.
- * 'nlooks' is a constant.
+ * 'nlooks' and 'how' are constants; WIDE is for exponents that differ by 64 or more.
  */
 ALWAYS_INLINE __m512i bits_of_looks(const struct zipccl_sample *sample, size_t nlooks,
-                                    const uint8_t *bases, bool one_base, __m512i table)
+                                    uint8_t least, const uint8_t *bases, enum how how,
+                                    __m512i table)
 {
     const __m512i zero = _mm512_setzero_si512();
-    __m512i part[NSUB], base = base_of(bases[0]);
+    __m512i part[NSUB], base = base_of(bases[0]), window = window_of(least, base, table);
     for (size_t i = 0; i < NSUB; i++) {
-        if (!one_base)
+        __m512i sum = zero;
+        if (how != ONE_BASE)
             base = base_of(bases[i]);
-        __m512i sum = bits_of(&sample[i], base, table);
-        for (size_t k = 1; k < nlooks; k++)
-            sum = _mm512_add_epi8(sum, bits_of(&sample[k * NSUB + i], base, table));
+        if (how == BASES)
+            window = window_of(least, base, table);
+        for (size_t k = 0; k < nlooks; k++) {
+            const struct zipccl_sample *s = &sample[k * NSUB + i];
+            sum = _mm512_add_epi8(
+                sum, how == WIDE ? bits_of(s, base, table)
+                                 : _mm512_permutexvar_epi8(_mm512_load_si512(s->e), window));
+        }
         part[i] = _mm512_sad_epu8(sum, zero);
     }
     return sums_of(part);
 }
 
-uint32_t zipccl_cost_all_avx512(const struct zipccl_sample *sample, size_t nlooks,
-                                const uint8_t *bases, const uint8_t bits[ZIPCCL_NUM_D],
-                                uint32_t *each)
+uint32_t zipccl_cost_all_avx512(const struct zipccl_sample *sample,
+                                const struct zipccl_moments *moments, const uint8_t *bases,
+                                const uint8_t bits[ZIPCCL_NUM_D], uint32_t *each)
 {
     const __m512i table = table_of(bits);
     const __m128i all = _mm_loadu_si128((const __m128i *)bases);
-    /* As a rule there is one base. */
-    bool one_base = _mm_cmpneq_epi8_mask(all, _mm_broadcastb_epi8(all)) == 0;
-    __m512i sums = nlooks > 1 ? bits_of_looks(sample, ZIPCCL_LOOKS, bases, false, table)
-                   : one_base ? bits_of_looks(sample, 1, bases, true, table)
-                              : bits_of_looks(sample, 1, bases, false, table);
+    uint8_t least = moments->least;
+    bool one_base = _mm_cmpneq_epi8_mask(all, _mm_broadcastb_epi8(all)) == 0,
+         wide = moments->most - least >= 64;
+    __m512i sums;
+    if (moments->nlooks == 1)
+        sums = wide       ? bits_of_looks(sample, 1, least, bases, WIDE, table)
+               : one_base ? bits_of_looks(sample, 1, least, bases, ONE_BASE, table)
+                          : bits_of_looks(sample, 1, least, bases, BASES, table);
+    else
+        sums = wide       ? bits_of_looks(sample, ZIPCCL_LOOKS, least, bases, WIDE, table)
+               : one_base ? bits_of_looks(sample, ZIPCCL_LOOKS, least, bases, ONE_BASE, table)
+                          : bits_of_looks(sample, ZIPCCL_LOOKS, least, bases, BASES, table);
     if (each)
         _mm512_storeu_si512(each, sums);
     return (uint32_t)_mm512_reduce_add_epi32(sums);

@@ -53,9 +53,7 @@ ALWAYS_INLINE size_t sift_width(uint8_t *d, size_t m, struct values v, int width
     for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width) {
         __m512i x = _mm512_loadu_si512(d + i);
         __mmask64 escapes = code_lanes(x, v, width, ~0ull, plane);
-        _store_mask64((__mmask64 *)planes, plane[0]);
-        if (width == 2)
-            _store_mask64((__mmask64 *)(planes + 8), plane[1]);
+        memcpy(planes, plane, 8 * (size_t)width);
         out = append(out, x, escapes);
     }
     if (i < m) {
@@ -129,7 +127,7 @@ ALWAYS_INLINE size_t unsift_width(const uint8_t *planes, const uint8_t *escaped,
     size_t i = 0;
     for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width) {
         const uint8_t *second = planes + 8 * (width - 1);
-        __mmask64 p0 = _load_mask64((__mmask64 *)planes), p1 = _load_mask64((__mmask64 *)second);
+        __mmask64 p0 = word_at(planes, 8), p1 = word_at(second, 8);
         _mm512_storeu_si512(d + i, lanes_of(p0, p1, width, v, next));
         next += __builtin_popcountll(word_at(planes, 8) & word_at(second, 8));
     }
