@@ -52,8 +52,8 @@ static bool encode(void *state, const struct zipccl_bench_elements *elements, co
 {
     struct own *own = state;
     if (own->pool)
-        return zipccl_encode_mt(own->pool, own->isa, elements->dtype, src, elements->n, dst,
-                                capacity, nbytes) == ZIPCCL_OK;
+        return zipccl_encode_mt(own->pool, own->isa, ZIPCCL_EFFORT_FAST, elements->dtype, src,
+                                elements->n, dst, capacity, nbytes) == ZIPCCL_OK;
     return zipccl_encode(own->isa, elements->dtype, src, elements->n, dst, capacity, own->scratch,
                          nbytes) == ZIPCCL_OK;
 }

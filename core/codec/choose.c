@@ -297,10 +297,12 @@ static uint32_t ans_cost(const struct choice *c, int shape, uint16_t law, const 
             continue;
         ans_lengths(zipccl_ans_law_at(zipccl_ans_law_of(shape, phase)), bits);
         bool full = row->cost_all && c->m == ZIPCCL_SUPERBLOCK;
+        struct zipccl_moments one = c->moments;
+        one.nlooks = 1;
         for (size_t k = 0; k < (row->cost ? c->nlooks : 1); k++) {
             const struct zipccl_sample *s = &c->sample[k * c->nsub];
             if (full)
-                row->cost_all(s, 1, tops, bits, each);
+                row->cost_all(s, &one, tops, bits, each);
             for (size_t i = 0; i < c->nsub; i++)
                 if ((tables[i] & 7) == phase)
                     sum += full        ? each[i]
