@@ -93,3 +93,10 @@ void zipccl_put_fixed(double value, int decimals, FILE *out)
     else
         fprintf(out, "%.*f", decimals, value);
 }
+
+void zipccl_searched_rate(double Bps, char *out, size_t size)
+{
+    double gbps = Bps * 8 / 1e9, unit = gbps > 0 ? pow(10, floor(log10(gbps)) - 1) : 1;
+
+    snprintf(out, size, "%.12g Gb/s", round(gbps / unit) * unit);
+}

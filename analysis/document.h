@@ -1,7 +1,7 @@
 /*
  * document.h - read access to a parsed result, and escaped text for the page
  *
- * Thin helpers over yajl's tree; a missing value is NULL, NaN or "" and never an error, because
+ * Thin accessors over yajl's tree; a missing value is NULL, NaN or "" and never an error, because
  * later versions of the schema only add keys.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -36,5 +36,8 @@ void zipccl_put_escaped(const char *text, FILE *out);
 
 /* Write 'value' as "%.*f"; an en dash if it is NaN. */
 void zipccl_put_fixed(double value, int decimals, FILE *out);
+
+/* Write a rate that a search found, "2200 Gb/s": two digits, for its steps are no finer. */
+void zipccl_searched_rate(double Bps, char *out, size_t size);
 
 #endif

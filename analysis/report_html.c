@@ -60,7 +60,7 @@ static void put_head(yajl_val result, bool simulated, FILE *out)
     zipccl_put_escaped(zipccl_document_text(trace, "model"), out);
     fputs("; ", out);
     zipccl_put_fixed(zipccl_document_number(trace, "nranks"), 0, out);
-    fputs(" ranks. ", out);
+    fputs(" ranks</dd>\n<dt>Made</dt><dd>", out);
     zipccl_put_escaped(zipccl_document_text(trace, "provenance"), out);
     fputs("</dd>\n<dt>Cluster</dt><dd>", out);
     zipccl_put_escaped(zipccl_document_text(cluster, "summary"), out);
@@ -93,23 +93,36 @@ static void put_tiles(yajl_val result, FILE *out)
     fputs("</div>\n", out);
 }
 
+static void put_why(yajl_val result, FILE *out)
+{
+    const char *why = zipccl_document_text(result, "why");
+
+    if (why[0] == '\0')
+        return;
+    fputs("<p class=\"why\"><strong>Why:</strong> ", out);
+    zipccl_put_escaped(why, out);
+    fputs("</p>\n", out);
+}
+
+/* What names a row, the same in both tables. */
+static void put_row_names(yajl_val row, FILE *out)
+{
+    put_text_cell(zipccl_document_text(row, "op"), out);
+    put_text_cell(zipccl_document_text(row, "group"), out);
+    put_text_cell(zipccl_document_text(row, "dtype"), out);
+}
+
 static void put_row(yajl_val row, FILE *out)
 {
     double raw = zipccl_document_number(row, "time_raw_s");
     double adaptive = zipccl_document_number(row, "time_adaptive_s");
 
     fputs("<tr>", out);
-    put_text_cell(zipccl_document_text(row, "op"), out);
-    put_text_cell(zipccl_document_text(row, "group"), out);
-    put_text_cell(zipccl_document_text(row, "dtype"), out);
-    put_cell(row, "count", 1, 0, out);
+    put_row_names(row, out);
     put_cell(row, "calls", 1, 0, out);
     put_cell(row, "raw_bytes", 1e-6, 1, out);
     put_cell(row, "wire_bytes", 1e-6, 1, out);
     put_cell(row, "ratio", 1, 2, out);
-    put_text_cell(zipccl_document_text(row, "ratio_source"), out);
-    put_text_cell(zipccl_document_text(row, "strategy_raw"), out);
-    put_text_cell(zipccl_document_text(row, "strategy"), out);
     put_cell(row, "time_raw_s", 1e3, 1, out);
     put_cell(row, "time_compressed_s", 1e3, 1, out);
     put_cell(row, "time_adaptive_s", 1e3, 1, out);
@@ -121,19 +134,45 @@ static void put_row(yajl_val row, FILE *out)
     fputs("</tr>\n", out);
 }
 
+static void put_row_plans(yajl_val row, FILE *out)
+{
+    fputs("<tr>", out);
+    put_row_names(row, out);
+    put_cell(row, "count", 1, 0, out);
+    put_cell(row, "nranks", 1, 0, out);
+    put_text_cell(zipccl_document_text(row, "stream"), out);
+    put_text_cell(zipccl_document_text(row, "ratio_source"), out);
+    put_text_cell(zipccl_document_text(row, "strategy_raw"), out);
+    put_text_cell(zipccl_document_text(row, "strategy_compressed"), out);
+    put_text_cell(zipccl_document_text(row, "strategy"), out);
+    fputs("</tr>\n", out);
+}
+
+/* Times first, in a table that a common window shows whole; how they came about in another. */
 static void put_rows(yajl_val result, FILE *out)
 {
+    size_t n = zipccl_document_length(result, "rows");
+
     fputs("<h2>Collectives</h2>\n<p>Bytes per rank and step, times summed over the calls of one "
-          "step. Raw is the fastest uncompressed plan. MB is 1e6 bytes.</p>\n"
-          "<div class=\"scroll\"><table>\n<thead><tr><th class=\"l\">op</th>"
-          "<th class=\"l\">group</th><th class=\"l\">dtype</th><th>count</th><th>calls</th>"
-          "<th>raw MB</th><th>wire MB</th><th>ratio</th><th class=\"l\">ratio from</th>"
-          "<th class=\"l\">raw plan</th><th class=\"l\">adaptive plan</th><th>raw ms</th>"
-          "<th>always ms</th><th>adaptive ms</th><th>speedup</th><th>exposed raw ms</th>"
-          "<th>exposed adaptive ms</th></tr></thead>\n<tbody>\n",
+          "step. Raw is the fastest uncompressed plan, always compresses whatever the codec "
+          "covers, exposed is what no computation hides. MB is 1e6 bytes.</p>\n"
+          "<div class=\"scroll\"><table class=\"rows\">\n<thead><tr><th class=\"l\">op</th>"
+          "<th class=\"l\">group</th><th class=\"l\">dtype</th><th>calls</th>"
+          "<th>raw<br>MB</th><th>wire<br>MB</th><th>ratio</th><th>raw<br>ms</th>"
+          "<th>always<br>ms</th><th>adaptive<br>ms</th><th>speedup</th>"
+          "<th>exposed<br>raw ms</th><th>exposed<br>adaptive ms</th></tr></thead>\n<tbody>\n",
           out);
-    for (size_t i = 0; i < zipccl_document_length(result, "rows"); i++)
+    for (size_t i = 0; i < n; i++)
         put_row(zipccl_document_item(result, "rows", i), out);
+    fputs("</tbody></table></div>\n<h2>Plans</h2>\n<p>The same rows: where the ratio comes from, "
+          "and the plan under each rule.</p>\n"
+          "<div class=\"scroll\"><table class=\"rows\">\n<thead><tr><th class=\"l\">op</th>"
+          "<th class=\"l\">group</th><th class=\"l\">dtype</th><th>count</th><th>ranks</th>"
+          "<th class=\"l\">stream</th><th class=\"l\">ratio from</th><th class=\"l\">raw</th>"
+          "<th class=\"l\">always</th><th class=\"l\">adaptive</th></tr></thead>\n<tbody>\n",
+          out);
+    for (size_t i = 0; i < n; i++)
+        put_row_plans(zipccl_document_item(result, "rows", i), out);
     fputs("</tbody></table></div>\n", out);
 }
 
@@ -153,11 +192,13 @@ static void put_search(yajl_val break_even, const char *title, const char *key,
 {
     double Bps = zipccl_document_number(break_even, key);
     const char *note = zipccl_document_text(break_even, note_key);
+    char rate[32];
 
     fprintf(out, "<p>%s: ", title);
-    if (Bps > 0)
-        fprintf(out, "%.0f Gb/s per NIC%s", Bps * 8 / 1e9, note[0] != '\0' ? "; " : "");
-    else if (note[0] == '\0')
+    if (Bps > 0) {
+        zipccl_searched_rate(Bps, rate, sizeof rate);
+        fprintf(out, "about %s per NIC%s", rate, note[0] != '\0' ? "; " : "");
+    } else if (note[0] == '\0')
         fputs("not found", out);
     zipccl_put_escaped(note, out);
     fputs(".</p>\n", out);
@@ -199,7 +240,8 @@ static void put_notes(yajl_val result, const char *key, const char *title, FILE 
     if (n == 0)
         return;
     fprintf(out,
-            "<h2>%s</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"l\">name</th>"
+            "<h2>%s</h2>\n<div class=\"scroll\"><table class=\"notes\"><thead><tr><th "
+            "class=\"l\">name</th>"
             "<th class=\"l\">value</th><th class=\"l\">unit</th><th class=\"l\">source</th></tr>"
             "</thead><tbody>\n",
             title);
@@ -214,6 +256,34 @@ static void put_notes(yajl_val result, const char *key, const char *title, FILE 
                       out);
         put_text_cell(zipccl_document_text(note, "unit"), out);
         put_text_cell(zipccl_document_text(note, "source"), out);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+/* What had to be assumed to read a file of another tool. */
+static void put_import(yajl_val result, FILE *out)
+{
+    yajl_val import = zipccl_document_get(result, "import");
+    size_t n = zipccl_document_length(import, "items");
+
+    if (n == 0)
+        return;
+    fputs("<h2>Import (", out);
+    zipccl_put_escaped(zipccl_document_text(import, "format"), out);
+    fputs(")</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"l\">what</th>"
+          "<th class=\"l\"></th><th>times</th><th>first line</th><th class=\"l\"></th></tr>"
+          "</thead><tbody>\n",
+          out);
+    for (size_t i = 0; i < n; i++) {
+        yajl_val item = zipccl_document_item(import, "items", i);
+
+        fputs("<tr>", out);
+        put_text_cell(zipccl_document_text(item, "what"), out);
+        put_text_cell(YAJL_IS_TRUE(zipccl_document_get(item, "guess")) ? "guess" : "note", out);
+        put_cell(item, "count", 1, 0, out);
+        put_cell(item, "line", 1, 0, out);
+        put_text_cell(zipccl_document_text(item, "text"), out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
@@ -242,9 +312,11 @@ static void put_page(yajl_val result, FILE *out)
     put_head(result, strcmp(zipccl_document_text(result, "kind"), "simulated") == 0, out);
     put_warnings(result, out);
     put_tiles(result, out);
+    put_why(result, out);
     put_picture(result, out);
     put_rows(result, out);
     put_sensitivities(result, out);
+    put_import(result, out);
     put_notes(result, "settings", "Settings", out);
     put_notes(result, "assumptions", "Assumptions", out);
     fputs("<footer>Made by zipccl. Schema zipccl.replay version 1.</footer>\n</body>\n</html>\n",

@@ -45,9 +45,10 @@ static const char *part_title(int part)
     }
 }
 
+/* What differences of times leave where there is nothing: no part of the picture. */
 static double positive(double value)
 {
-    return value > 0 ? value : 0;
+    return value > 1e-9 ? value : 0;
 }
 
 /*

@@ -73,19 +73,19 @@ static bool has_native(const struct zipccl_comm *comm, const struct zipccl_call 
 }
 
 /* Staging grows and is kept. */
-static zipccl_status grow(struct zipccl_comm *comm, void **buf, size_t *have, size_t want)
+static zipccl_status grow(struct zipccl_comm *comm, struct zipccl_staging *staging, size_t want)
 {
-    if (want <= *have)
+    if (want <= staging->nbytes)
         return ZIPCCL_OK;
-    if (*buf != NULL)
-        comm->exec->ops->free(comm->exec, *buf);
-    *have = 0;
-    *buf = comm->exec->ops->alloc(comm->exec, want);
-    if (*buf == NULL) {
+    if (staging->p != NULL)
+        comm->exec->ops->free(comm->exec, staging->p);
+    staging->nbytes = 0;
+    staging->p = comm->exec->ops->alloc(comm->exec, want);
+    if (staging->p == NULL) {
         comm->transport->ops->abort(comm->transport);
         return ZIPCCL_ERR_NOMEM;
     }
-    *have = want;
+    staging->nbytes = want;
     return ZIPCCL_OK;
 }
 
@@ -96,10 +96,14 @@ static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call
     struct zipccl_run_stats stats = {0};
 
     ZIPCCL_TRY(zipccl_comm_plan(comm, call, &run.plan));
-    ZIPCCL_TRY(grow(comm, &comm->tx, &comm->tx_bytes, run.plan->tx_bytes));
-    ZIPCCL_TRY(grow(comm, &comm->rx, &comm->rx_bytes, run.plan->rx_bytes));
-    run.tx = comm->tx;
-    run.rx = comm->rx;
+    ZIPCCL_TRY(grow(comm, &comm->tx, run.plan->tx_bytes));
+    ZIPCCL_TRY(grow(comm, &comm->rx, run.plan->rx_bytes));
+    ZIPCCL_TRY(grow(comm, &comm->tmp, run.plan->tmp_bytes));
+    ZIPCCL_TRY(grow(comm, &comm->acc, run.plan->acc_bytes));
+    run.tx = comm->tx.p;
+    run.rx = comm->rx.p;
+    run.tmp = comm->tmp.p;
+    run.acc = comm->acc.p;
     if (splits != NULL) {
         run.send_counts = splits->send_counts;
         run.send_displs = splits->send_displs;

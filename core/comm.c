@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 1u
+#define AGREEMENT_VERSION 2u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
@@ -118,10 +118,15 @@ zipccl_status zipccl_comm_gather_words(struct zipccl_transport *t, const uint64_
         for (uint32_t i = 0; i < n; i++)
             zipccl_put_u64(own + 8 * (size_t)i, mine[i]);
         status = t->ops->group_begin(t);
-        if (status == ZIPCCL_OK)
+        if (status == ZIPCCL_OK) {
+            zipccl_status ended;
+
             status = post_words(t, own, bytes, nbytes);
-        if (status == ZIPCCL_OK)
-            status = t->ops->group_end(t);
+            if (status != ZIPCCL_OK)
+                t->ops->abort(t);
+            ended = t->ops->group_end(t); /* in any case: the buffers go away */
+            status = status != ZIPCCL_OK ? status : ended;
+        }
     }
     for (size_t i = 0; status == ZIPCCL_OK && i < (size_t)t->nranks * n; i++)
         all[i] = zipccl_get_u64(bytes + 8 * i);
@@ -205,6 +210,9 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
         c->max_staging_bytes = DEFAULT_STAGING_BYTES;
     if (c->params.gpus_per_node == 0)
         c->params.gpus_per_node = largest_node(comm->transport->topology);
+    if (c->params.gpus_per_node < largest_node(comm->transport->topology))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "%u GPUs per node, but a node has %u ranks",
+                           c->params.gpus_per_node, largest_node(comm->transport->topology));
     comm->pairs = calloc(4 * (size_t)comm->transport->nranks, sizeof *comm->pairs);
     if (comm->pairs == NULL) {
         comm->transport->ops->abort(comm->transport);
@@ -245,6 +253,12 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
     return ZIPCCL_OK;
 }
 
+static void free_staging(struct zipccl_comm *comm, struct zipccl_staging *staging)
+{
+    if (staging->p != NULL)
+        comm->exec->ops->free(comm->exec, staging->p);
+}
+
 void zipccl_comm_destroy(struct zipccl_comm *comm)
 {
     if (comm == NULL)
@@ -256,10 +270,10 @@ void zipccl_comm_destroy(struct zipccl_comm *comm)
         free(comm->plans);
         comm->plans = next;
     }
-    if (comm->tx != NULL)
-        comm->exec->ops->free(comm->exec, comm->tx);
-    if (comm->rx != NULL)
-        comm->exec->ops->free(comm->exec, comm->rx);
+    free_staging(comm, &comm->tx);
+    free_staging(comm, &comm->rx);
+    free_staging(comm, &comm->tmp);
+    free_staging(comm, &comm->acc);
     free(comm->pairs);
     free(comm);
 }

@@ -33,8 +33,10 @@ struct zipccl_comm {
     struct zipccl_cached_plan *plans;
     const struct zipccl_plan *last;
     struct zipccl_pair_rule pair_rules[2][ZIPCCL_NUM_DTYPES]; /* alltoallv, sendrecv */
-    void *tx, *rx;                                            /* staging, grown */
-    size_t tx_bytes, rx_bytes;
+    struct zipccl_staging {                                   /* grown */
+        void *p;
+        size_t nbytes;
+    } tx, rx, tmp, acc;
     size_t *pairs; /* [4 * nranks] counts and displacements of a sendrecv */
     struct zipccl_comm_stats stats;
     struct zipccl_error error;

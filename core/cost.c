@@ -8,6 +8,8 @@
  */
 #include "core/cost.h"
 
+#include "core/group.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,14 +34,15 @@ struct pricing {
     uint64_t *nic[2];    /* [nnics] */
     uint64_t *fabric[2]; /* [nnodes] */
     size_t nloads;
-    bool crosses;     /* some flow of this step leaves its node */
-    uint64_t nbytes;  /* of all flows of this step */
-    double *codec_of; /* [nranks] seconds of the codec so far */
-    bool streams;     /* a broadcast on rings */
-    uint32_t nroles;  /* ranks whose lanes are followed: all of a stream, else one for all */
-    double *end;      /* [nsteps * nroles] */
-    double *start;    /* [nroles] when each could start the step */
-    double *lane_end; /* [2 * nroles] */
+    uint64_t *by_rank; /* [nranks] bytes of a message, after the loads */
+    bool crosses;      /* some flow of this step leaves its node */
+    uint64_t nbytes;   /* of all flows of this step */
+    double *codec_of;  /* [nranks] seconds of the codec so far */
+    bool broadcasts;   /* a broadcast: ranks do different things */
+    uint32_t nroles;   /* ranks whose lanes are followed: all of a broadcast, else one for all */
+    double *end;       /* [nsteps * nroles] */
+    double *start;     /* [nroles] when each could start the step */
+    double *lane_end;  /* [2 * nroles] */
     struct memo memos[MEMO_SIZE];
     uint32_t nmemos;
 };
@@ -84,18 +87,6 @@ static void release(struct pricing *p)
     free(p->end);
 }
 
-static bool is_stream(const struct zipccl_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->nsteps; i++) {
-        const struct zipccl_step *s = &plan->steps[i];
-
-        if ((s->kind == ZIPCCL_STEP_EXCHANGE || s->kind == ZIPCCL_STEP_NATIVE) &&
-            (s->lowering != ZIPCCL_LOWER_RING || s->group != ZIPCCL_GROUP_WORLD))
-            return false;
-    }
-    return plan->op == ZIPCCL_BROADCAST;
-}
-
 static zipccl_status prepare(struct pricing *p)
 {
     size_t nranks = p->topology->nranks, nnodes = p->topology->nnodes;
@@ -105,15 +96,16 @@ static zipccl_status prepare(struct pricing *p)
     p->nnics = (uint32_t)(nnodes * p->params->nics_per_node);
     p->nloads = 2 * (nranks + p->nnics + nnodes);
     p->nic_of = calloc(nranks, sizeof *p->nic_of);
-    p->loads = calloc(p->nloads, sizeof *p->loads);
+    p->loads = calloc(p->nloads + nranks, sizeof *p->loads);
     p->codec_of = calloc(nranks, sizeof *p->codec_of);
-    p->streams = is_stream(p->plan);
-    p->nroles = p->streams ? p->plan->nranks : 1;
+    p->broadcasts = p->plan->op == ZIPCCL_BROADCAST;
+    p->nroles = p->broadcasts ? p->plan->nranks : 1;
     p->end = calloc(((size_t)p->plan->nsteps + 3) * p->nroles, sizeof *p->end);
     if (p->nic_of == NULL || p->loads == NULL || p->codec_of == NULL || p->end == NULL)
         return ZIPCCL_ERR_NOMEM;
     p->start = p->end + (size_t)p->plan->nsteps * p->nroles;
     p->lane_end = p->start + p->nroles;
+    p->by_rank = p->loads + p->nloads;
     for (unsigned in = 0; in < 2; in++) {
         p->gpu[in] = p->loads + in * nranks;
         p->nic[in] = p->loads + 2 * nranks + in * p->nnics;
@@ -140,6 +132,45 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
     p->fabric[1][to] += nbytes;
 }
 
+/*
+ * Loads of a step in which all ranks exchange with all, from bytes by rank: what a rank sends to
+ * its node is the node's sum less its own, what it sends beyond the rest.  False: ask pair by pair.
+ */
+static bool add_all_to_all(struct pricing *p, uint32_t step, uint32_t *rounds)
+{
+    const struct zipccl_topology *t = p->topology;
+    uint64_t *one = p->by_rank, total = 0;
+    bool by_source;
+
+    if (!zipccl_lower_by_rank(p->plan, step, t, p->sizes, one, &by_source))
+        return false;
+    for (uint32_t r = 0; r < t->nranks; r++)
+        total += one[r];
+    for (uint32_t node = 0; node < t->nnodes; node++) {
+        uint64_t size = zipccl_topology_node_size(t, node), sum = 0;
+
+        for (uint32_t i = t->node_start[node]; i < t->node_start[node + 1]; i++)
+            sum += one[t->members[i]];
+        for (uint32_t i = t->node_start[node]; i < t->node_start[node + 1]; i++) {
+            uint32_t r = t->members[i];
+            /* 'fan' is one message to or from each peer, 'rest' the peers' own messages. */
+            uint64_t near_fan = (size - 1) * one[r], far_fan = (t->nranks - size) * one[r];
+            uint64_t near_rest = sum - one[r], far_rest = total - sum;
+
+            p->gpu[!by_source][r] += near_fan;
+            p->gpu[by_source][r] += near_rest;
+            p->nic[!by_source][p->nic_of[r]] += far_fan;
+            p->nic[by_source][p->nic_of[r]] += far_rest;
+            p->fabric[!by_source][node] += far_fan;
+            p->fabric[by_source][node] += far_rest;
+            p->nbytes += near_fan + far_fan;
+            p->crosses = p->crosses || far_fan > 0;
+        }
+    }
+    *rounds = p->nbytes > 0 ? 1 : 0;
+    return true;
+}
+
 static double slowest(const uint64_t *loads, size_t nports, double rate)
 {
     uint64_t most = 0;
@@ -158,6 +189,11 @@ static double alpha_between(const struct pricing *p, uint32_t a, uint32_t b)
 {
     return p->topology->node_of[a] != p->topology->node_of[b] ? p->params->nic_alpha_s
                                                               : p->params->nvlink_alpha_s;
+}
+
+static bool streams(const struct pricing *p, const struct zipccl_step *s)
+{
+    return p->broadcasts && s->lowering == ZIPCCL_LOWER_RING && s->kind != ZIPCCL_STEP_SIZES;
 }
 
 /*
@@ -201,42 +237,33 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
     memset(p->loads, 0, p->nloads * sizeof *p->loads);
     p->crosses = false;
     p->nbytes = 0;
-    ZIPCCL_TRY(zipccl_lower(p->plan, step, p->topology, p->sizes, add_flow, p, &rounds));
+    if (!add_all_to_all(p, step, &rounds))
+        ZIPCCL_TRY(zipccl_lower(p->plan, step, p->topology, p->sizes, add_flow, p, &rounds));
     s = slowest(p->gpu[0], 2 * nranks, p->params->nvlink_Bps);
     s = larger(s, slowest(p->nic[0], 2 * (size_t)p->nnics, p->params->nic_Bps));
     if (p->params->fabric_Bps > 0)
         s = larger(s, slowest(p->fabric[0], 2 * nnodes, p->params->fabric_Bps));
     memo->wire_s = s;
     memo->alpha_s = rounds * (p->crosses ? p->params->nic_alpha_s : p->params->nvlink_alpha_s);
-    if (p->streams && sent->kind != ZIPCCL_STEP_SIZES && rounds > 0)
+    if (streams(p, sent) && rounds > 0)
         memo->alpha_s = place_stream(p, sent, 0, NULL);
     memo->nbytes = p->nbytes;
     memo->seconds = memo->wire_s + memo->alpha_s;
     return ZIPCCL_OK;
 }
 
-double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
-                           const size_t *splits, uint32_t rank)
+/* Elements of pairs that 'rank' encodes, decodes or copies in 's'. */
+static double local_pairs_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                            const size_t *splits, uint32_t rank)
 {
     uint32_t nranks = plan->nranks;
     size_t n = 0;
 
-    if (s->kind == ZIPCCL_STEP_COPY) {
-        if (s->pattern == ZIPCCL_PATTERN_BROADCAST)
-            return rank == s->root ? (double)s->n : 0;
-        if (s->pattern != ZIPCCL_PATTERN_PAIRS)
-            return (double)s->n;
-        return splits != NULL ? (double)splits[(size_t)rank * nranks + rank] : 0;
-    }
-    switch (s->pattern) {
-    case ZIPCCL_PATTERN_BROADCAST:
-        return (rank == s->root) == (s->kind == ZIPCCL_STEP_ENCODE) ? (double)s->n : 0;
-    case ZIPCCL_PATTERN_ALL_GATHER:
-        return s->kind == ZIPCCL_STEP_ENCODE ? (double)s->n : (double)s->n * (nranks - 1);
-    case ZIPCCL_PATTERN_ALL_TO_ALL: return (double)s->n * (nranks - 1);
-    default: break;
-    }
-    for (uint32_t peer = 0; splits != NULL && peer < nranks; peer++) {
+    if (splits == NULL)
+        return 0;
+    if (s->kind == ZIPCCL_STEP_COPY)
+        return (double)splits[(size_t)rank * nranks + rank];
+    for (uint32_t peer = 0; peer < nranks; peer++) {
         size_t from = s->kind == ZIPCCL_STEP_ENCODE ? rank : peer;
         size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
 
@@ -246,17 +273,50 @@ double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_s
     return (double)n;
 }
 
+/* True if every rank has as many elements in the step's chunk: not where short shards end. */
+static bool full_chunk(const struct zipccl_plan *plan, const struct zipccl_step *s)
+{
+    return plan->shard_n == 0 || zipccl_plan_owner_n(plan, s->chunk, plan->nranks - 1) == s->n;
+}
+
+double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                           const struct zipccl_topology *topology, const size_t *splits,
+                           uint32_t rank)
+{
+    struct zipccl_group g = zipccl_group_of(topology, s, rank);
+    bool out = s->kind == ZIPCCL_STEP_ENCODE, own = s->kind == ZIPCCL_STEP_COPY;
+    bool broadcast = s->pattern == ZIPCCL_PATTERN_BROADCAST;
+    bool once = own || broadcast || (out && s->pattern == ZIPCCL_PATTERN_ALL_GATHER);
+    size_t n = 0;
+
+    if (s->pattern == ZIPCCL_PATTERN_PAIRS)
+        return local_pairs_n(plan, s, splits, rank);
+    if (s->kind == ZIPCCL_STEP_REDUCE && s->form == ZIPCCL_FORM_RAW)
+        return 0;
+    if (broadcast && (g.root == ZIPCCL_GROUP_NO_ROOT || (g.self == g.root) != (out || own)))
+        return 0;
+    if (full_chunk(plan, s))
+        return (double)s->n * (once ? 1 : g.size - 1) *
+               (g.nblocks - (g.skipped < g.nblocks ? 1 : 0));
+    for (uint32_t b = 0; b < g.nblocks; b++)
+        for (uint32_t peer = 0; peer < g.size; peer++)
+            if (once ? peer == g.self : peer != g.self)
+                n += out || own ? zipccl_group_n(plan, s, &g, g.self, peer, b)
+                                : zipccl_group_n(plan, s, &g, peer, g.self, b);
+    return (double)n;
+}
+
 /* Small pair chunks, which are copied, are charged at the codec's rate too. */
 static double price_local(struct pricing *p, const struct zipccl_step *s)
 {
     double size = (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype), most = 0;
-    double rate = s->kind == ZIPCCL_STEP_ENCODE   ? p->params->encode_Bps
-                  : s->kind == ZIPCCL_STEP_DECODE ? p->params->decode_Bps
-                                                  : p->params->copy_Bps;
+    double rate = s->kind == ZIPCCL_STEP_ENCODE ? p->params->encode_Bps
+                  : s->kind == ZIPCCL_STEP_COPY ? p->params->copy_Bps
+                                                : p->params->decode_Bps;
     const size_t *splits = p->sizes != NULL ? p->sizes->splits : NULL;
 
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
-        double seconds = zipccl_cost_local_n(p->plan, s, splits, rank) * size / rate;
+        double seconds = zipccl_cost_local_n(p->plan, s, p->topology, splits, rank) * size / rate;
 
         if (s->kind != ZIPCCL_STEP_COPY)
             p->codec_of[rank] += seconds;
@@ -268,9 +328,11 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
 }
 
 /* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
-static bool alike(const struct zipccl_step *a, const struct zipccl_step *b)
+static bool alike(const struct pricing *p, const struct zipccl_step *a, const struct zipccl_step *b)
 {
-    return a->kind == b->kind && a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
+    return full_chunk(p->plan, a) && full_chunk(p->plan, b) && a->group == b->group &&
+           a->nblocks == b->nblocks && a->remote == b->remote && a->kind == b->kind &&
+           a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
            a->lowering == b->lowering && a->channels == b->channels && a->root == b->root &&
            (a->raw_of == ZIPCCL_STEP_NONE) == (b->raw_of == ZIPCCL_STEP_NONE) &&
            a->pattern != ZIPCCL_PATTERN_PAIRS;
@@ -279,7 +341,7 @@ static bool alike(const struct zipccl_step *a, const struct zipccl_step *b)
 static zipccl_status recall_wire(struct pricing *p, uint32_t step, struct memo *memo)
 {
     for (uint32_t i = 0; i < p->nmemos; i++)
-        if (alike(&p->plan->steps[p->memos[i].step], &p->plan->steps[step])) {
+        if (alike(p, &p->plan->steps[p->memos[i].step], &p->plan->steps[step])) {
             *memo = p->memos[i];
             return ZIPCCL_OK;
         }
@@ -301,6 +363,7 @@ static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_
     switch (s->kind) {
     case ZIPCCL_STEP_ENCODE:
     case ZIPCCL_STEP_DECODE:
+    case ZIPCCL_STEP_REDUCE:
     case ZIPCCL_STEP_COPY: *seconds = price_local(p, s); return ZIPCCL_OK;
     case ZIPCCL_STEP_RESOLVE: return ZIPCCL_OK;
     default: break;
@@ -338,30 +401,43 @@ static double raw_total(const struct pricing *p)
     return n * (double)zipccl_dtype_size((enum zipccl_dtype)p->plan->dtype);
 }
 
+/* A direct step of a broadcast: the sender waits for all of its group, the others for the sender. */
+static void place_direct(const struct pricing *p, const struct zipccl_step *s, double seconds,
+                         double *end)
+{
+    for (uint32_t r = 0; r < p->nroles; r++) {
+        struct zipccl_group g = zipccl_group_of(p->topology, s, r);
+
+        if (g.root == ZIPCCL_GROUP_NO_ROOT || g.size < 2) {
+            end[r] += s->kind == ZIPCCL_STEP_SIZES ? p->params->fence_s : 0;
+            continue;
+        }
+        for (uint32_t m = 0; m < g.size; m++)
+            if (g.self == g.root || m == g.root)
+                end[r] = larger(end[r], p->start[zipccl_group_rank(&g, m)]);
+        end[r] += seconds;
+    }
+}
+
 /* When a step ends for each role, from when each could start it. */
 static void place_step(const struct pricing *p, const struct zipccl_step *s,
                        const struct memo *price, double *end)
 {
-    bool codes = s->kind == ZIPCCL_STEP_ENCODE || s->kind == ZIPCCL_STEP_COPY;
-    double last = 0;
+    bool wire = s->kind == ZIPCCL_STEP_EXCHANGE || s->kind == ZIPCCL_STEP_SIZES ||
+                s->kind == ZIPCCL_STEP_NATIVE;
 
     for (uint32_t r = 0; r < p->nroles; r++) {
-        bool works = !p->streams || (s->kind == ZIPCCL_STEP_DECODE ? r != s->root
-                                     : codes                       ? r == s->root
-                                                                   : false);
+        bool works =
+            !p->broadcasts || (!wire && zipccl_cost_local_n(p->plan, s, p->topology, NULL, r) > 0);
 
         end[r] = p->start[r] + (works ? price->seconds : 0);
-        last = larger(last, p->start[r]);
     }
-    if (!p->streams || price->seconds <= 0)
+    if (!p->broadcasts || !wire || price->seconds <= 0)
         return;
-    /* The root sends a size to every rank: it waits for the last of them. */
-    if (s->kind == ZIPCCL_STEP_SIZES)
-        for (uint32_t r = 0; r < p->nroles; r++)
-            end[r] =
-                (r == s->root ? last : larger(p->start[r], p->start[s->root])) + price->seconds;
-    else if (s->kind == ZIPCCL_STEP_EXCHANGE || s->kind == ZIPCCL_STEP_NATIVE)
+    if (streams(p, s))
         place_stream(p, s, price->wire_s, end);
+    else
+        place_direct(p, s, price->seconds, end);
 }
 
 static zipccl_status price_plan(struct pricing *p, struct zipccl_cost *cost)
@@ -407,6 +483,9 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
     if (!params_valid(params) || p.topology->nranks != plan->nranks)
         return ZIPCCL_ERR_ARG;
     status = prepare(&p);
+    for (uint32_t i = 0; i < plan->nsteps && status == ZIPCCL_OK; i++)
+        if (!zipccl_step_fits(&plan->steps[i], p.topology))
+            status = ZIPCCL_ERR_UNSUPPORTED;
     if (status == ZIPCCL_OK && !place_ranks(&p, placement))
         status = ZIPCCL_ERR_ARG;
     if (status == ZIPCCL_OK)

@@ -6,16 +6,18 @@
  * use it; T1 is checked against it.  It knows no contention between collectives.  A step costs
  *
  *     EXCHANGE, NATIVE  max(NVLink, NIC and fabric load / rate) + rounds * alpha, the NICs' alpha if
- *                       a flow leaves its node; the arithmetic of reductions is not charged.
- *                       A broadcast streams through its rings, each hop starting alpha after the
- *                       one before, as soon as the rank is there
+ *                       a flow leaves its node.  A broadcast streams through its rings, each hop
+ *                       starting alpha after the one before, as soon as the rank is there
  *     SIZES             its small exchange, and the fence
  *     ENCODE, DECODE    the launch, and the raw bytes of the busiest rank / rate
+ *     REDUCE            as DECODE, for the messages that it decodes; raw elements cost nothing
  *     COPY              the bytes of the busiest rank / rate
  *     RESOLVE           nothing
  *
- * where a load counts every flow through a port in one direction.  A broadcast is followed rank
- * by rank, since they do different things; else all ranks do as the busiest of them.
+ * where a load counts every flow through a port in one direction.  The additions of a reduction are
+ * charged to nobody, neither to a native collective nor to our REDUCE steps, coded or raw: a library
+ * adds while it copies, at the rates above.  A broadcast is
+ * followed rank by rank, since ranks do different things; else all do as the busiest of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -74,11 +76,14 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
 
 /*
- * Elements that 'rank' encodes, decodes or copies in 'step' of 'plan', an ENCODE, DECODE or COPY.
+ * Elements that 'rank' encodes, decodes or copies in 'step'; of a REDUCE those that it decodes.
  *
- * splits  [nranks * nranks] as in struct zipccl_wire_sizes; NULL: pairs move nothing
+ * topology  one that the step's group fits
+ * splits    [nranks * nranks] of uneven ops; NULL else
+ * Cost: O(1); O(nranks) for pairs and for the chunks in which the shards of an all_reduce end.
  */
 double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
-                           const size_t *splits, uint32_t rank);
+                           const struct zipccl_topology *topology, const size_t *splits,
+                           uint32_t rank);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * exec.h - computes: in-order queues of encode, decode and copy, and the lanes they run on
+ * exec.h - computes: in-order queues of encode, decode, reduce and copy, and the lanes they run on
  *
  * Lanes are spawned and awaited through this table (threads here, actors in a simulator, streams
  * on a GPU), so that shared code never names a thread primitive.  An exec moves no bytes between
@@ -44,6 +44,12 @@ struct zipccl_exec_ops {
     void (*step_end)(struct zipccl_exec *e);
     /* Wait until the host knows the sizes that were exchanged; NULL if it always does. */
     void (*fence)(struct zipccl_exec *e);
+    /* As zipccl_accumulate() and zipccl_round_sums(), in order with decode; NULL if this exec
+     * does not reduce. */
+    void (*reduce_add)(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc, const void *x,
+                       size_t n, bool first);
+    void (*reduce_round)(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc, size_t n,
+                         uint32_t divisor, void *dst);
 };
 
 struct zipccl_exec {

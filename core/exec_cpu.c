@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/exec.h"
+#include "core/reduce.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -120,6 +121,20 @@ static void cpu_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
     (void)e;
     if (nbytes > 0)
         memset(dst, 0, nbytes);
+}
+
+static void cpu_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc,
+                           const void *x, size_t n, bool first)
+{
+    (void)e;
+    zipccl_accumulate(dtype, acc, x, n, first);
+}
+
+static void cpu_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc,
+                             size_t n, uint32_t divisor, void *dst)
+{
+    (void)e;
+    zipccl_round_sums(dtype, acc, n, divisor, dst);
 }
 
 static void *lane_main(void *p)
@@ -295,6 +310,8 @@ static const struct zipccl_exec_ops cpu_ops = {
     .free = cpu_free,
     .destroy = cpu_destroy,
     .zero = cpu_zero,
+    .reduce_add = cpu_reduce_add,
+    .reduce_round = cpu_reduce_round,
 };
 
 zipccl_status zipccl_exec_cpu_create(enum zipccl_isa isa, struct zipccl_exec **out)

@@ -20,36 +20,36 @@ struct lanes {
     atomic_int status[NUM_LANES]; /* zipccl_status */
 };
 
-/* Start of peer p's block in elements (user buffers) or bytes (staging). */
+/* Start of a block in elements (user buffers) or bytes (staging). */
 static size_t offset_of(const struct zipccl_run_state *s, const struct zipccl_place *place,
-                        uint32_t peer)
+                        const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
-    size_t offset = place->base + place->peer_stride * peer + place->self_stride * s->rank;
+    size_t offset = zipccl_place_offset(place, g, p, b);
 
     if (place->uneven)
-        offset +=
-            place->buf == ZIPCCL_BUF_SEND ? s->run->send_displs[peer] : s->run->recv_displs[peer];
+        offset += place->buf == ZIPCCL_BUF_SEND ? s->run->send_displs[p] : s->run->recv_displs[p];
     return offset;
 }
 
 char *zipccl_place_to(const struct zipccl_run_state *s, const struct zipccl_place *place,
-                      uint32_t peer)
+                      const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
-    size_t offset = offset_of(s, place, peer);
+    size_t offset = offset_of(s, place, g, p, b);
 
     switch (place->buf) {
     case ZIPCCL_BUF_RECV: return (char *)s->run->recv + offset * s->element;
     case ZIPCCL_BUF_TX: return (char *)s->run->tx + offset;
+    case ZIPCCL_BUF_TMP: return (char *)s->run->tmp + offset;
     default: return (char *)s->run->rx + offset;
     }
 }
 
 const char *zipccl_place_from(const struct zipccl_run_state *s, const struct zipccl_place *place,
-                              uint32_t peer)
+                              const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
     if (place->buf == ZIPCCL_BUF_SEND)
-        return (const char *)s->run->send + offset_of(s, place, peer) * s->element;
-    return zipccl_place_to(s, place, peer);
+        return (const char *)s->run->send + offset_of(s, place, g, p, b) * s->element;
+    return zipccl_place_to(s, place, g, p, b);
 }
 
 static void raise_failure(struct lanes *lanes, unsigned lane, zipccl_status status)
@@ -132,6 +132,18 @@ static zipccl_status run_lanes(struct lanes *lanes)
                                                              : codec;
 }
 
+/* False for groups that the ranks do not have, and for sums that the exec cannot compute. */
+static bool can_run(const struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    const struct zipccl_exec_ops *ops = s->exec->ops;
+
+    if (!zipccl_step_fits(step, s->transport->topology) ||
+        (step->group != ZIPCCL_GROUP_WORLD && step->lowering == ZIPCCL_LOWER_RING))
+        return false;
+    return step->kind != ZIPCCL_STEP_REDUCE ||
+           (ops->reduce_add != NULL && ops->reduce_round != NULL && step->first && step->round);
+}
+
 /* Refuse what this executor does not run, before any byte moves. */
 static zipccl_status check(const struct zipccl_run_state *s)
 {
@@ -143,7 +155,9 @@ static zipccl_status check(const struct zipccl_run_state *s)
     if (uneven && (s->run->send_counts == NULL || s->run->send_displs == NULL ||
                    s->run->recv_counts == NULL || s->run->recv_displs == NULL))
         return ZIPCCL_ERR_ARG;
-    if ((plan->tx_bytes > 0 && s->run->tx == NULL) || (plan->rx_bytes > 0 && s->run->rx == NULL))
+    if ((plan->tx_bytes > 0 && s->run->tx == NULL) || (plan->rx_bytes > 0 && s->run->rx == NULL) ||
+        (plan->tmp_bytes > 0 && s->run->tmp == NULL) ||
+        (plan->acc_bytes > 0 && s->run->acc == NULL))
         return ZIPCCL_ERR_ARG;
     for (uint32_t p = 0; uneven && p < s->nranks; p++)
         if (s->run->send_counts[p] > plan->count || s->run->recv_counts[p] > plan->count)
@@ -151,7 +165,7 @@ static zipccl_status check(const struct zipccl_run_state *s)
     for (uint32_t i = 0; i < plan->nsteps; i++)
         if (plan->steps[i].lane >= NUM_LANES)
             return ZIPCCL_ERR_ARG;
-        else if (plan->steps[i].group != ZIPCCL_GROUP_WORLD)
+        else if (!can_run(s, &plan->steps[i]))
             return ZIPCCL_ERR_UNSUPPORTED;
     return ZIPCCL_OK;
 }

@@ -20,7 +20,8 @@ struct zipccl_run {
     void *recv;
     const size_t *send_counts, *send_displs; /* [nranks] uneven ops, elements */
     const size_t *recv_counts, *recv_displs;
-    void *tx, *rx; /* staging of plan->tx_bytes, plan->rx_bytes, aligned to 64 */
+    void *tx, *rx;   /* staging of plan->tx_bytes, plan->rx_bytes, aligned to 64 */
+    void *tmp, *acc; /* the same of plan->tmp_bytes, plan->acc_bytes */
 };
 
 /* What a run did on this rank. */

@@ -1,7 +1,7 @@
 /*
  * executor_state.h - what the steps of one run share
  *
- * Private to executor.c (lanes), executor_codec.c and executor_wire.c (the steps of each lane).
+ * Private to executor.c (lanes), executor_codec.c, executor_reduce.c and executor_wire.c (the steps).
  * What a step leaves for a later one is kept per slot; the plan's dependencies, which order the
  * users of a slot, order the users of these as well.
  *
@@ -11,12 +11,14 @@
 #define ZIPCCL_CORE_EXECUTOR_STATE_H
 
 #include "core/executor.h"
+#include "core/group.h"
 
-/* Of one staging slot; arrays by peer, a message to all is under the sender's own rank. */
+/* Of one staging slot; arrays by message: member * nblocks + block, where a message to all is under
+ * its sender.  No step has more than nranks of them. */
 struct zipccl_slot_state {
     size_t *size_out, *size_in; /* [nranks] message bytes */
     bool *over_out, *over_in;   /* [nranks] did not fit */
-    size_t rx_stride;           /* bytes between the messages as they arrived */
+    size_t rx_stride;           /* bytes between the members' messages as they arrived */
 };
 
 struct zipccl_run_state {
@@ -37,51 +39,60 @@ struct zipccl_run_state {
 zipccl_status zipccl_run_codec_step(struct zipccl_run_state *s, const struct zipccl_step *step);
 zipccl_status zipccl_run_wire_step(struct zipccl_run_state *s, const struct zipccl_step *step);
 
-/* Elements that this rank sends to, or receives from, 'peer' in the chunk of 'step'. */
+/* Elements of block 'b' that this rank sends to, or receives from, member 'p'. */
 static inline size_t zipccl_step_n_out(const struct zipccl_run_state *s,
-                                       const struct zipccl_step *step, uint32_t peer)
+                                       const struct zipccl_step *step, const struct zipccl_group *g,
+                                       uint32_t p, uint32_t b)
 {
     if (step->pattern != ZIPCCL_PATTERN_PAIRS)
-        return step->n;
-    return zipccl_chunk_n(s->run->send_counts[peer], s->plan->chunk_n, step->chunk);
+        return zipccl_group_n(s->plan, step, g, g->self, p, b);
+    return zipccl_chunk_n(s->run->send_counts[p], s->plan->chunk_n, step->chunk);
 }
 
 static inline size_t zipccl_step_n_in(const struct zipccl_run_state *s,
-                                      const struct zipccl_step *step, uint32_t peer)
+                                      const struct zipccl_step *step, const struct zipccl_group *g,
+                                      uint32_t p, uint32_t b)
 {
     if (step->pattern != ZIPCCL_PATTERN_PAIRS)
-        return step->n;
-    return zipccl_chunk_n(s->run->recv_counts[peer], s->plan->chunk_n, step->chunk);
+        return zipccl_group_n(s->plan, step, g, p, g->self, b);
+    return zipccl_chunk_n(s->run->recv_counts[p], s->plan->chunk_n, step->chunk);
 }
 
-/* True if this rank sends to 'peer' in 'step'; self is never a peer. */
+/* True if this rank sends block 'b' to member 'p' in 'step'; self is never a peer. */
 static inline bool zipccl_step_sends(const struct zipccl_run_state *s,
-                                     const struct zipccl_step *step, uint32_t peer)
+                                     const struct zipccl_step *step, const struct zipccl_group *g,
+                                     uint32_t p, uint32_t b)
 {
-    if (peer == s->rank || (step->pattern == ZIPCCL_PATTERN_BROADCAST && s->rank != step->root))
+    if (p == g->self || (step->pattern == ZIPCCL_PATTERN_BROADCAST && g->self != g->root))
         return false;
-    return zipccl_step_n_out(s, step, peer) > 0;
+    return zipccl_step_n_out(s, step, g, p, b) > 0;
 }
 
 static inline bool zipccl_step_receives(const struct zipccl_run_state *s,
-                                        const struct zipccl_step *step, uint32_t peer)
+                                        const struct zipccl_step *step,
+                                        const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
-    if (peer == s->rank || (step->pattern == ZIPCCL_PATTERN_BROADCAST && peer != step->root))
+    if (p == g->self || (step->pattern == ZIPCCL_PATTERN_BROADCAST && p != g->root))
         return false;
-    return zipccl_step_n_in(s, step, peer) > 0;
+    return zipccl_step_n_in(s, step, g, p, b) > 0;
 }
 
-/* True if one message goes to all, instead of one to each. */
-static inline bool zipccl_step_shares_message(const struct zipccl_step *step)
+/* Index in the arrays of a slot of the message to member 'p', and of the one from it. */
+static inline uint32_t zipccl_index_out(const struct zipccl_step *step,
+                                        const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
-    return step->pattern == ZIPCCL_PATTERN_ALL_GATHER || step->pattern == ZIPCCL_PATTERN_BROADCAST;
+    return (zipccl_step_shares_message(step) ? g->self : p) * g->nblocks + b;
 }
 
-/* Index of the message to 'peer' in the arrays of a slot. */
-static inline uint32_t zipccl_message_index(const struct zipccl_run_state *s,
-                                            const struct zipccl_step *step, uint32_t peer)
+static inline uint32_t zipccl_index_in(const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
-    return zipccl_step_shares_message(step) ? s->rank : peer;
+    return p * g->nblocks + b;
+}
+
+static inline struct zipccl_group zipccl_step_group(const struct zipccl_run_state *s,
+                                                    const struct zipccl_step *step)
+{
+    return zipccl_group_of(s->transport->topology, step, s->rank);
 }
 
 /* True if 'n' elements travel as a message; false: raw, decided by n alone. */
@@ -97,14 +108,36 @@ static inline size_t zipccl_step_capacity(const struct zipccl_run_state *s,
 {
     if (step->form == ZIPCCL_FORM_EXACT)
         return zipccl_bound((enum zipccl_dtype)s->plan->dtype, n);
-    return step->pattern == ZIPCCL_PATTERN_PAIRS ? zipccl_plan_fixed_bytes(s->plan, n)
-                                                 : step->capacity;
+    return n != step->n ? zipccl_plan_fixed_bytes(s->plan, n) : step->capacity;
 }
 
-/* Address of peer p's block; 'from' reads, 'to' writes (never the user's send buffer). */
+/* Address of block 'b' of member 'p'; 'from' reads, 'to' writes (never the user's send buffer). */
 const char *zipccl_place_from(const struct zipccl_run_state *s, const struct zipccl_place *place,
-                              uint32_t peer);
+                              const struct zipccl_group *g, uint32_t p, uint32_t b);
 char *zipccl_place_to(const struct zipccl_run_state *s, const struct zipccl_place *place,
-                      uint32_t peer);
+                      const struct zipccl_group *g, uint32_t p, uint32_t b);
+
+/* Where the messages in 'src' have come to lie. */
+static inline struct zipccl_place zipccl_place_arrived(const struct zipccl_run_state *s,
+                                                       struct zipccl_place src)
+{
+    src.peer_stride = s->slots[src.slot].rx_stride;
+    return src;
+}
+
+/*
+ * Where the raw elements of a message are if it was sent again, else NULL; 'step' is a DECODE or
+ * REDUCE.
+ */
+const char *zipccl_step_resent(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                               const struct zipccl_group *g, uint32_t p, uint32_t b);
+
+/* Decode the message of member 'p', block 'b' (of 'n' elements) into 'dst'. */
+zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                 const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
+                                 void *dst);
+
+/* REDUCE; called by zipccl_run_codec_step(). */
+zipccl_status zipccl_run_reduce(struct zipccl_run_state *s, const struct zipccl_step *step);
 
 #endif

@@ -24,80 +24,100 @@ static zipccl_status end_group(struct zipccl_run_state *s, zipccl_status status)
     return status != ZIPCCL_OK ? status : ended;
 }
 
-static zipccl_status post_sizes(struct zipccl_run_state *s, const struct zipccl_step *step,
-                                struct zipccl_slot_state *slot)
+static zipccl_status post_size(struct zipccl_run_state *s, const struct zipccl_step *step,
+                               const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
     const struct zipccl_transport_ops *ops = s->transport->ops;
-    uint8_t *in = s->words + (size_t)s->nranks * SIZE_WORD_BYTES;
+    size_t n = zipccl_step_n_out(s, step, g, p, b);
+    uint32_t peer = zipccl_group_rank(g, p), index = zipccl_index_in(g, p, b);
 
-    for (uint32_t p = 0; p < s->nranks; p++) {
-        size_t n = zipccl_step_n_out(s, step, p);
+    if (zipccl_step_sends(s, step, g, p, b) && zipccl_step_codes(s, step, n)) {
+        uint8_t *word = s->words + (size_t)index * SIZE_WORD_BYTES;
+        size_t nbytes = s->slots[step->src.slot].size_out[zipccl_index_out(step, g, p, b)];
 
-        if (zipccl_step_sends(s, step, p) && zipccl_step_codes(s, step, n)) {
-            uint8_t *word = s->words + (size_t)p * SIZE_WORD_BYTES;
-            size_t nbytes = slot->size_out[zipccl_message_index(s, step, p)];
-
-            if (nbytes > UINT32_MAX)
-                return ZIPCCL_ERR_UNSUPPORTED;
-            zipccl_put_u32(word, (uint32_t)nbytes);
-            ZIPCCL_TRY(ops->send(s->transport, p, word, SIZE_WORD_BYTES));
-            s->wire.wire_bytes += SIZE_WORD_BYTES;
-        }
-        n = zipccl_step_n_in(s, step, p);
-        if (zipccl_step_receives(s, step, p) && zipccl_step_codes(s, step, n))
-            ZIPCCL_TRY(
-                ops->recv(s->transport, p, in + (size_t)p * SIZE_WORD_BYTES, SIZE_WORD_BYTES));
+        if (nbytes > UINT32_MAX)
+            return ZIPCCL_ERR_UNSUPPORTED;
+        zipccl_put_u32(word, (uint32_t)nbytes);
+        ZIPCCL_TRY(ops->send(s->transport, peer, word, SIZE_WORD_BYTES));
+        s->wire.wire_bytes += SIZE_WORD_BYTES;
     }
+    n = zipccl_step_n_in(s, step, g, p, b);
+    if (zipccl_step_receives(s, step, g, p, b) && zipccl_step_codes(s, step, n))
+        return ops->recv(s->transport, peer,
+                         s->words + ((size_t)s->nranks + index) * SIZE_WORD_BYTES, SIZE_WORD_BYTES);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status post_sizes(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                const struct zipccl_group *g)
+{
+    for (uint32_t p = 0; p < g->size; p++)
+        for (uint32_t b = 0; b < g->nblocks; b++)
+            ZIPCCL_TRY(post_size(s, step, g, p, b));
+    return ZIPCCL_OK;
+}
+
+/* Check a size that has arrived and keep it. */
+static zipccl_status keep_size(struct zipccl_run_state *s, const struct zipccl_step *step,
+                               const struct zipccl_group *g, uint32_t p, uint32_t b)
+{
+    size_t n = zipccl_step_n_in(s, step, g, p, b), nbytes;
+    uint32_t index = zipccl_index_in(g, p, b);
+
+    if (!zipccl_step_receives(s, step, g, p, b) || !zipccl_step_codes(s, step, n))
+        return ZIPCCL_OK;
+    nbytes = zipccl_get_u32(s->words + ((size_t)s->nranks + index) * SIZE_WORD_BYTES);
+    if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES ||
+        nbytes > zipccl_bound((enum zipccl_dtype)s->plan->dtype, n))
+        return ZIPCCL_ERR_CORRUPT;
+    s->slots[step->src.slot].size_in[index] = nbytes;
     return ZIPCCL_OK;
 }
 
 static zipccl_status sizes(struct zipccl_run_state *s, const struct zipccl_step *step)
 {
-    struct zipccl_slot_state *slot = &s->slots[step->src.slot];
-    const uint8_t *in = s->words + (size_t)s->nranks * SIZE_WORD_BYTES;
+    struct zipccl_group g = zipccl_step_group(s, step);
 
     ZIPCCL_TRY(s->transport->ops->group_begin(s->transport));
-    ZIPCCL_TRY(end_group(s, post_sizes(s, step, slot)));
+    ZIPCCL_TRY(end_group(s, post_sizes(s, step, &g)));
     if (s->exec->ops->fence != NULL)
         s->exec->ops->fence(s->exec);
-    for (uint32_t p = 0; p < s->nranks; p++) {
-        size_t n = zipccl_step_n_in(s, step, p), nbytes;
-
-        if (!zipccl_step_receives(s, step, p) || !zipccl_step_codes(s, step, n))
-            continue;
-        nbytes = zipccl_get_u32(in + (size_t)p * SIZE_WORD_BYTES);
-        if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES ||
-            nbytes > zipccl_bound((enum zipccl_dtype)s->plan->dtype, n))
-            return ZIPCCL_ERR_CORRUPT;
-        slot->size_in[p] = nbytes;
-    }
+    for (uint32_t p = 0; p < g.size; p++)
+        for (uint32_t b = 0; b < g.nblocks; b++)
+            ZIPCCL_TRY(keep_size(s, step, &g, p, b));
     return ZIPCCL_OK;
 }
 
-/* True if this run of an EXCHANGE moves the message to (or from) 'peer': all but resends do. */
-static bool moves(const struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t peer,
-                  bool out)
+/* True if this run of an EXCHANGE moves the message to (or from) member 'p': of the resends of
+ * point-to-point messages only those that overflowed. */
+static bool moves(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                  const struct zipccl_group *g, uint32_t p, uint32_t b, bool out)
 {
     const struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
 
-    if (step->raw_of == ZIPCCL_STEP_NONE || step->pattern != ZIPCCL_PATTERN_PAIRS)
+    if (step->raw_of == ZIPCCL_STEP_NONE || zipccl_step_shares_message(step))
         return true;
-    return out ? slot->over_out[peer] : slot->over_in[peer];
+    return out ? slot->over_out[zipccl_index_out(step, g, p, b)]
+               : slot->over_in[zipccl_index_in(g, p, b)];
 }
 
-/* The longest EXACT message of the step; every rank has seen the sizes of all. */
-static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step *step)
+/* The longest EXACT message of the step; every member has seen the sizes of all. */
+static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                      const struct zipccl_group *g)
 {
     const struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+    bool broadcast = step->pattern == ZIPCCL_PATTERN_BROADCAST;
     size_t most = 0;
 
-    if (step->pattern == ZIPCCL_PATTERN_BROADCAST)
-        return s->rank == step->root ? slot->size_out[s->rank] : slot->size_in[step->root];
-    for (uint32_t p = 0; p < s->nranks; p++) {
-        size_t nbytes = p == s->rank ? slot->size_out[p] : slot->size_in[p];
+    for (uint32_t p = 0; p < g->size; p++)
+        for (uint32_t b = 0; b < g->nblocks; b++) {
+            uint32_t index = zipccl_index_in(g, p, b);
+            size_t nbytes = p == g->self ? slot->size_out[index] : slot->size_in[index];
 
-        most = nbytes > most ? nbytes : most;
-    }
+            if ((broadcast && p != g->root) || zipccl_step_n_in(s, step, g, p, b) == 0)
+                continue;
+            most = nbytes > most ? nbytes : most;
+        }
     return most;
 }
 
@@ -110,41 +130,53 @@ static size_t message_bytes(const struct zipccl_run_state *s, const struct zipcc
     return step->form == ZIPCCL_FORM_EXACT ? exact : zipccl_step_capacity(s, step, n);
 }
 
-static zipccl_status post_messages(struct zipccl_run_state *s, const struct zipccl_step *step,
-                                   size_t shared_exact)
+static zipccl_status post_message(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                  const struct zipccl_group *g, uint32_t p, uint32_t b,
+                                  size_t shared_exact)
 {
     const struct zipccl_transport_ops *ops = s->transport->ops;
     const struct zipccl_slot_state *tx = &s->slots[step->src.slot];
     const struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
     bool exact = step->form == ZIPCCL_FORM_EXACT && !zipccl_step_shares_message(step);
+    uint32_t peer = zipccl_group_rank(g, p), from;
+    size_t n = zipccl_step_n_out(s, step, g, p, b), nbytes;
 
-    for (uint32_t i = 1; i <= s->nranks; i++) {
-        uint32_t p = (s->rank + i) % s->nranks; /* every rank starts with another peer */
-        size_t n = zipccl_step_n_out(s, step, p), nbytes;
-
-        if (zipccl_step_sends(s, step, p) && moves(s, step, p, true)) {
-            nbytes = message_bytes(s, step, n, exact ? tx->size_out[p] : shared_exact);
-            ZIPCCL_TRY(ops->send(s->transport, p, zipccl_place_from(s, &step->src, p), nbytes));
-            s->wire.wire_bytes += nbytes;
-            if (step->raw_of == ZIPCCL_STEP_NONE)
-                s->wire.raw_bytes += n * s->element;
-        }
-        n = zipccl_step_n_in(s, step, p);
-        if (zipccl_step_receives(s, step, p) && moves(s, step, p, false)) {
-            nbytes = message_bytes(s, step, n, exact ? rx->size_in[p] : shared_exact);
-            ZIPCCL_TRY(ops->recv(s->transport, p, zipccl_place_to(s, &step->dst, p), nbytes));
-        }
+    if (zipccl_step_sends(s, step, g, p, b) && moves(s, step, g, p, b, true)) {
+        /* A message for all lies once, in the caller's place. */
+        from = zipccl_step_shares_message(step) ? g->self : p;
+        nbytes = message_bytes(
+            s, step, n, exact ? tx->size_out[zipccl_index_out(step, g, p, b)] : shared_exact);
+        ZIPCCL_TRY(
+            ops->send(s->transport, peer, zipccl_place_from(s, &step->src, g, from, b), nbytes));
+        s->wire.wire_bytes += nbytes;
+        if (step->raw_of == ZIPCCL_STEP_NONE)
+            s->wire.raw_bytes += n * s->element;
     }
+    n = zipccl_step_n_in(s, step, g, p, b);
+    if (zipccl_step_receives(s, step, g, p, b) && moves(s, step, g, p, b, false)) {
+        nbytes =
+            message_bytes(s, step, n, exact ? rx->size_in[zipccl_index_in(g, p, b)] : shared_exact);
+        return ops->recv(s->transport, peer, zipccl_place_to(s, &step->dst, g, p, b), nbytes);
+    }
+    return ZIPCCL_OK;
+}
+
+static zipccl_status post_messages(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                   const struct zipccl_group *g, size_t shared_exact)
+{
+    for (uint32_t i = 1; i <= g->size; i++) /* every member starts with another peer */
+        for (uint32_t b = 0; b < g->nblocks; b++)
+            ZIPCCL_TRY(post_message(s, step, g, (g->self + i) % g->size, b, shared_exact));
     return ZIPCCL_OK;
 }
 
 /* One call of the transport's ring collective; blocks arrive end to end. */
 static zipccl_status exchange_ring(struct zipccl_run_state *s, const struct zipccl_step *step,
-                                   size_t nbytes)
+                                   const struct zipccl_group *g, size_t nbytes)
 {
     const struct zipccl_transport_ops *ops = s->transport->ops;
-    const char *src = zipccl_place_from(s, &step->src, s->rank);
-    char *dst = zipccl_place_to(s, &step->dst, 0);
+    const char *src = zipccl_place_from(s, &step->src, g, g->self, 0);
+    char *dst = zipccl_place_to(s, &step->dst, g, 0, 0);
     size_t npeers = s->nranks - 1;
 
     if (step->pattern == ZIPCCL_PATTERN_ALL_GATHER) {
@@ -166,8 +198,22 @@ static zipccl_status exchange_ring(struct zipccl_run_state *s, const struct zipc
     return ZIPCCL_OK;
 }
 
+/* Fill the messages of an EXACT all-gather with zeros, up to the longest. */
+static void pad(struct zipccl_run_state *s, const struct zipccl_step *step,
+                const struct zipccl_group *g, size_t nbytes)
+{
+    for (uint32_t b = 0; b < g->nblocks; b++) {
+        size_t have = s->slots[step->src.slot].size_out[zipccl_index_in(g, g->self, b)];
+
+        if (zipccl_step_n_out(s, step, g, g->self, b) > 0)
+            s->exec->ops->zero(s->exec, zipccl_place_to(s, &step->src, g, g->self, b) + have,
+                               nbytes - have);
+    }
+}
+
 static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_step *step)
 {
+    struct zipccl_group g = zipccl_step_group(s, step);
     struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
     bool ring = step->lowering == ZIPCCL_LOWER_RING;
     bool staged = step->dst.buf == ZIPCCL_BUF_RX;
@@ -180,34 +226,31 @@ static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_st
         staged = false; /* the messages stay where they were; raw elements have their own place */
     }
     if (step->form == ZIPCCL_FORM_EXACT && zipccl_step_shares_message(step)) {
-        exact = longest(s, step);
+        exact = longest(s, step, &g);
         if (step->pattern == ZIPCCL_PATTERN_ALL_GATHER)
-            s->exec->ops->zero(s->exec,
-                               zipccl_place_to(s, &step->src, s->rank) +
-                                   s->slots[step->src.slot].size_out[s->rank],
-                               exact - s->slots[step->src.slot].size_out[s->rank]);
+            pad(s, step, &g, exact);
     }
     if (ring) {
         nbytes = message_bytes(s, step, step->n, exact);
         if (staged)
             rx->rx_stride = step->pattern == ZIPCCL_PATTERN_BROADCAST ? 0 : nbytes;
-        return exchange_ring(s, step, nbytes);
+        return exchange_ring(s, step, &g, nbytes);
     }
     if (staged)
         rx->rx_stride = step->dst.peer_stride;
     ZIPCCL_TRY(s->transport->ops->group_begin(s->transport));
-    return end_group(s, post_messages(s, step, exact));
+    return end_group(s, post_messages(s, step, &g, exact));
 }
 
-/* Check the header of the message from 'peer'; its flags to '*flags'. */
+/* Check the header of a message from member 'p'; its flags to '*flags'. */
 static zipccl_status read_header(const struct zipccl_run_state *s, const struct zipccl_step *step,
-                                 uint32_t peer, size_t n, uint32_t *flags)
+                                 const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
+                                 uint32_t *flags)
 {
-    struct zipccl_place src = step->src;
+    struct zipccl_place src = zipccl_place_arrived(s, step->src);
     struct zipccl_message message;
 
-    src.peer_stride = s->slots[step->src.slot].rx_stride;
-    ZIPCCL_TRY(zipccl_message_read(zipccl_place_from(s, &src, peer),
+    ZIPCCL_TRY(zipccl_message_read(zipccl_place_from(s, &src, g, p, b),
                                    zipccl_step_capacity(s, step, n), &message));
     if (message.n != n || (uint32_t)message.dtype != s->plan->dtype)
         return ZIPCCL_ERR_CORRUPT;
@@ -215,24 +258,33 @@ static zipccl_status read_header(const struct zipccl_run_state *s, const struct 
     return ZIPCCL_OK;
 }
 
-static zipccl_status resolve(struct zipccl_run_state *s, const struct zipccl_step *step)
+/* True in '*any' if the message from or to member 'p' overflowed. */
+static zipccl_status resolve_one(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                 const struct zipccl_group *g, uint32_t p, uint32_t b, bool *any)
 {
     struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+    uint32_t index = zipccl_index_in(g, p, b), flags;
+    size_t n = zipccl_step_n_in(s, step, g, p, b);
+
+    slot->over_in[index] = false;
+    if (zipccl_step_receives(s, step, g, p, b) && zipccl_step_codes(s, step, n)) {
+        ZIPCCL_TRY(read_header(s, step, g, p, b, n, &flags));
+        slot->over_in[index] = flags & ZIPCCL_MESSAGE_OVERFLOW;
+    }
+    if (slot->over_in[index] ||
+        (zipccl_step_sends(s, step, g, p, b) && slot->over_out[zipccl_index_out(step, g, p, b)]))
+        *any = true;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status resolve(struct zipccl_run_state *s, const struct zipccl_step *step)
+{
+    struct zipccl_group g = zipccl_step_group(s, step);
     bool any = false;
 
-    for (uint32_t p = 0; p < s->nranks; p++) {
-        size_t n = zipccl_step_n_in(s, step, p);
-        uint32_t flags;
-
-        slot->over_in[p] = false;
-        if (zipccl_step_receives(s, step, p) && zipccl_step_codes(s, step, n)) {
-            ZIPCCL_TRY(read_header(s, step, p, n, &flags));
-            slot->over_in[p] = flags & ZIPCCL_MESSAGE_OVERFLOW;
-            any = any || (flags & (ZIPCCL_MESSAGE_OVERFLOW | ZIPCCL_MESSAGE_ANY_OVERFLOW));
-        }
-        if (zipccl_step_sends(s, step, p))
-            any = any || slot->over_out[zipccl_message_index(s, step, p)];
-    }
+    for (uint32_t p = 0; p < g.size; p++)
+        for (uint32_t b = 0; b < g.nblocks; b++)
+            ZIPCCL_TRY(resolve_one(s, step, &g, p, b, &any));
     s->armed[step - s->plan->steps] = any;
     return ZIPCCL_OK;
 }

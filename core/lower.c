@@ -6,8 +6,10 @@
 #include "core/lower.h"
 
 #include "core/codec.h"
+#include "core/group.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* One lowering in progress. */
 struct lowering {
@@ -30,12 +32,13 @@ static void emit(struct lowering *l, uint32_t src, uint32_t dst, uint64_t nbytes
     l->flow(l->context, src, dst, nbytes);
 }
 
-/* Elements of the message from 'src' to 'dst' (UINT32_MAX: to all). */
-static size_t message_n(const struct lowering *l, uint32_t src, uint32_t dst)
+/* Elements of block 'b' of the message from member 'from' to member 'to'. */
+static size_t message_n(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                        uint32_t to, uint32_t b)
 {
     if (l->step->pattern != ZIPCCL_PATTERN_PAIRS)
-        return l->step->n;
-    return zipccl_chunk_n(l->sizes->splits[(size_t)src * l->plan->nranks + dst], l->plan->chunk_n,
+        return zipccl_group_n(l->plan, l->step, g, from, to, b);
+    return zipccl_chunk_n(l->sizes->splits[(size_t)from * l->plan->nranks + to], l->plan->chunk_n,
                           l->step->chunk);
 }
 
@@ -45,19 +48,33 @@ static bool is_coded(const struct lowering *l, size_t n)
     return n > 0 && (l->step->pattern != ZIPCCL_PATTERN_PAIRS || n >= l->plan->raw_below_n);
 }
 
-static bool overflows(const struct lowering *l, uint32_t src, uint32_t dst)
+/* The two ends of a message as 'sizes' is asked for them: whose data, and for whom. */
+static void name_ends(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                      uint32_t to, uint32_t b, uint32_t *src, uint32_t *dst)
 {
-    size_t n = message_n(l, src, dst);
+    *src = zipccl_group_block_rank(g, from, b);
+    *dst = zipccl_step_shares_message(l->step) ? UINT32_MAX : zipccl_group_rank(g, to);
+}
 
-    return l->sizes->overflows != NULL && is_coded(l, n) &&
-           l->sizes->overflows(l->sizes->context, src, dst, n,
+static bool overflows(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                      uint32_t to, uint32_t b)
+{
+    size_t n = message_n(l, g, from, to, b);
+    uint32_t src, dst;
+
+    if (l->sizes->overflows == NULL || !is_coded(l, n))
+        return false;
+    name_ends(l, g, from, to, b, &src, &dst);
+    return l->sizes->overflows(l->sizes->context, src, dst, n,
                                zipccl_plan_fixed_bytes(l->plan, n)) != 0;
 }
 
-static uint64_t message_bytes(const struct lowering *l, uint32_t src, uint32_t dst)
+static uint64_t message_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                              uint32_t to, uint32_t b)
 {
     enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
-    size_t n = message_n(l, src, dst), size = zipccl_dtype_size(dtype);
+    size_t n = message_n(l, g, from, to, b), size = zipccl_dtype_size(dtype);
+    uint32_t src, dst;
 
     if (l->step->kind == ZIPCCL_STEP_SIZES)
         return is_coded(l, n) ? sizeof(uint32_t) : 0;
@@ -65,66 +82,78 @@ static uint64_t message_bytes(const struct lowering *l, uint32_t src, uint32_t d
         return (uint64_t)n * size;
     if (l->step->form == ZIPCCL_FORM_FIXED)
         return zipccl_plan_fixed_bytes(l->plan, n);
-    return l->sizes->bytes != NULL ? l->sizes->bytes(l->sizes->context, src, dst, n)
-                                   : zipccl_bound(dtype, n);
+    if (l->sizes->bytes == NULL)
+        return zipccl_bound(dtype, n);
+    name_ends(l, g, from, to, b, &src, &dst);
+    return l->sizes->bytes(l->sizes->context, src, dst, n);
 }
 
-/* Bytes of every message of an all-gather: EXACT ones are all as long as the longest. */
-static uint64_t gather_bytes(const struct lowering *l)
+/* The longest message of an all-gather: EXACT ones are all as long. */
+static uint64_t longest_bytes(const struct lowering *l, const struct zipccl_group *g)
 {
-    uint64_t longest = message_bytes(l, 0, UINT32_MAX);
+    uint64_t longest = 0;
 
-    if (l->step->form == ZIPCCL_FORM_EXACT && l->step->kind == ZIPCCL_STEP_EXCHANGE)
-        for (uint32_t src = 1; src < l->plan->nranks; src++) {
-            uint64_t nbytes = message_bytes(l, src, UINT32_MAX);
+    for (uint32_t from = 0; from < g->size; from++)
+        for (uint32_t b = 0; b < g->nblocks; b++) {
+            uint64_t nbytes = message_bytes(l, g, from, 0, b);
 
             longest = nbytes > longest ? nbytes : longest;
         }
     return longest;
 }
 
-/* A group that saw an overflow resends together; pairs decide each for itself. */
-static bool group_resends(const struct lowering *l)
+/* An all-gather or a broadcast is repeated as a whole; other messages each for itself. */
+static bool group_resends(const struct lowering *l, const struct zipccl_group *g)
 {
-    uint32_t nranks = l->plan->nranks;
-
-    switch (l->step->pattern) {
-    case ZIPCCL_PATTERN_BROADCAST: return overflows(l, l->step->root, UINT32_MAX);
-    case ZIPCCL_PATTERN_ALL_GATHER:
-        for (uint32_t src = 0; src < nranks; src++)
-            if (overflows(l, src, UINT32_MAX))
+    if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST)
+        return overflows(l, g, g->root, 0, 0);
+    for (uint32_t from = 0; from < g->size; from++)
+        for (uint32_t b = 0; b < g->nblocks; b++)
+            if (overflows(l, g, from, 0, b))
                 return true;
-        return false;
-    case ZIPCCL_PATTERN_ALL_TO_ALL:
-        for (uint32_t src = 0; src < nranks; src++)
-            for (uint32_t dst = 0; dst < nranks; dst++)
-                if (src != dst && overflows(l, src, dst))
-                    return true;
-        return false;
-    default: return true;
-    }
+    return false;
 }
 
+/* Messages of one part of the group's kind. */
+static void lower_part(struct lowering *l, const struct zipccl_group *g)
+{
+    bool resend = l->step->raw_of != ZIPCCL_STEP_NONE;
+    bool shared = zipccl_step_shares_message(l->step);
+    bool exact =
+        shared && l->step->kind == ZIPCCL_STEP_EXCHANGE && l->step->form == ZIPCCL_FORM_EXACT;
+    uint64_t longest = 0;
+
+    if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST && g->root == ZIPCCL_GROUP_NO_ROOT)
+        return;
+    if (resend && shared && !group_resends(l, g))
+        return;
+    if (exact)
+        longest = l->step->pattern == ZIPCCL_PATTERN_BROADCAST ? message_bytes(l, g, g->root, 0, 0)
+                                                               : longest_bytes(l, g);
+    for (uint32_t from = 0; from < g->size; from++)
+        for (uint32_t to = 0; to < g->size; to++) {
+            uint64_t nbytes = 0;
+
+            if (from == to || (l->step->pattern == ZIPCCL_PATTERN_BROADCAST && from != g->root))
+                continue;
+            for (uint32_t b = 0; b < g->nblocks; b++)
+                if (!resend || shared || overflows(l, g, from, to, b)) {
+                    bool sent = message_n(l, g, from, to, b) > 0;
+
+                    nbytes += exact && sent ? longest : message_bytes(l, g, from, to, b);
+                }
+            emit(l, zipccl_group_rank(g, from), zipccl_group_rank(g, to), nbytes);
+        }
+}
+
+/* Every part of the group's kind, seen by its first member. */
 static void lower_direct(struct lowering *l)
 {
-    uint32_t nranks = l->plan->nranks;
-    bool resend = l->step->raw_of != ZIPCCL_STEP_NONE;
-    bool per_pair = l->step->pattern == ZIPCCL_PATTERN_PAIRS;
-    bool per_message = per_pair || l->step->pattern == ZIPCCL_PATTERN_ALL_TO_ALL;
-    uint64_t nbytes = 0;
+    for (uint32_t rank = 0; rank < l->plan->nranks; rank++) {
+        struct zipccl_group g = zipccl_group_of(l->topology, l->step, rank);
 
-    if (l->step->pattern == ZIPCCL_PATTERN_ALL_GATHER)
-        nbytes = gather_bytes(l);
-    if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST)
-        nbytes = message_bytes(l, l->step->root, UINT32_MAX);
-    for (uint32_t src = 0; src < nranks; src++) {
-        if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST && src != l->step->root)
-            continue;
-        for (uint32_t dst = 0; dst < nranks; dst++) {
-            if (src == dst || (resend && per_pair && !overflows(l, src, dst)))
-                continue;
-            emit(l, src, dst, per_message ? message_bytes(l, src, dst) : nbytes);
-        }
+        if (g.self == 0)
+            lower_part(l, &g);
     }
 }
 
@@ -195,11 +224,12 @@ static zipccl_status lower_rings(struct lowering *l, const struct ring_load *loa
 /* EXCHANGE: blocks of bytes. */
 static struct ring_load exchange_load(const struct lowering *l)
 {
+    struct zipccl_group g = zipccl_group_of(l->topology, l->step, 0);
     bool broadcast = l->step->pattern == ZIPCCL_PATTERN_BROADCAST;
 
     return (struct ring_load){.unit_bytes = 1,
-                              .block_n = broadcast ? message_bytes(l, l->step->root, UINT32_MAX)
-                                                   : gather_bytes(l),
+                              .block_n = broadcast ? message_bytes(l, &g, g.root, 0, 0)
+                                                   : longest_bytes(l, &g),
                               .nblocks = broadcast ? 1 : l->plan->nranks,
                               .gather = !broadcast,
                               .broadcast = broadcast};
@@ -220,6 +250,14 @@ static struct ring_load native_load(const struct lowering *l)
                               .broadcast = op == ZIPCCL_BROADCAST};
 }
 
+/* True if this is the resend of a ring that need not happen. */
+static bool resend_is_idle(const struct lowering *l)
+{
+    struct zipccl_group g = zipccl_group_of(l->topology, l->step, 0);
+
+    return l->step->raw_of != ZIPCCL_STEP_NONE && !group_resends(l, &g);
+}
+
 static zipccl_status check(const struct lowering *l)
 {
     const struct zipccl_step *s = l->step;
@@ -230,7 +268,9 @@ static zipccl_status check(const struct lowering *l)
         return ZIPCCL_ERR_ARG;
     if (l->topology->nranks != nranks || s->channels == 0 || s->root >= nranks)
         return ZIPCCL_ERR_ARG;
-    if (s->group != ZIPCCL_GROUP_WORLD)
+    if (!zipccl_step_fits(s, l->topology) ||
+        (s->group != ZIPCCL_GROUP_WORLD &&
+         (s->lowering == ZIPCCL_LOWER_RING || s->pattern == ZIPCCL_PATTERN_PAIRS)))
         return ZIPCCL_ERR_UNSUPPORTED;
     if (s->lowering == ZIPCCL_LOWER_RING && s->kind == ZIPCCL_STEP_EXCHANGE &&
         s->pattern != ZIPCCL_PATTERN_ALL_GATHER && s->pattern != ZIPCCL_PATTERN_BROADCAST)
@@ -262,17 +302,64 @@ zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
         return ZIPCCL_ERR_ARG;
     l.step = &plan->steps[step];
     ZIPCCL_TRY(check(&l));
-    if (l.step->raw_of == ZIPCCL_STEP_NONE || group_resends(&l)) {
-        if (l.step->lowering == ZIPCCL_LOWER_RING) {
-            load = l.step->kind == ZIPCCL_STEP_NATIVE ? native_load(&l) : exchange_load(&l);
-            ZIPCCL_TRY(lower_rings(&l, &load));
-            rounds = plan->nranks - 1;
-            if (load.gather && load.back)
-                rounds *= 2;
-        } else {
-            lower_direct(&l);
-        }
+    if (l.step->lowering != ZIPCCL_LOWER_RING) {
+        lower_direct(&l);
+    } else if (!resend_is_idle(&l)) {
+        load = l.step->kind == ZIPCCL_STEP_NATIVE ? native_load(&l) : exchange_load(&l);
+        ZIPCCL_TRY(lower_rings(&l, &load));
+        rounds = plan->nranks - 1;
+        if (load.gather && load.back)
+            rounds *= 2;
     }
     *nrounds = l.total > 0 ? rounds : 0;
     return ZIPCCL_OK;
+}
+
+/* Steps that zipccl_lower_by_rank() serves: sizes that depend on more than n need every pair. */
+static bool is_by_rank(const struct lowering *l)
+{
+    const struct zipccl_step *s = l->step;
+
+    return check(l) == ZIPCCL_OK && s->lowering != ZIPCCL_LOWER_RING &&
+           s->group == ZIPCCL_GROUP_WORLD && s->nblocks == 1 &&
+           (s->pattern == ZIPCCL_PATTERN_ALL_TO_ALL || s->pattern == ZIPCCL_PATTERN_ALL_GATHER) &&
+           (l->sizes->by_n || (l->sizes->overflows == NULL && l->sizes->bytes == NULL));
+}
+
+bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
+                          const struct zipccl_topology *topology,
+                          const struct zipccl_wire_sizes *sizes, uint64_t *nbytes, bool *by_source)
+{
+    struct lowering l = {
+        .plan = plan, .topology = topology, .sizes = sizes != NULL ? sizes : &no_sizes};
+    struct zipccl_group g;
+    uint64_t longest = 0;
+    bool resend;
+
+    if (step >= plan->nsteps)
+        return false;
+    l.step = &plan->steps[step];
+    if (!is_by_rank(&l))
+        return false;
+    resend = l.step->raw_of != ZIPCCL_STEP_NONE;
+    *by_source = l.step->pattern == ZIPCCL_PATTERN_ALL_GATHER;
+    g = zipccl_group_of(topology, l.step, 0);
+    if (resend && *by_source && !group_resends(&l, &g)) {
+        memset(nbytes, 0, plan->nranks * sizeof *nbytes);
+        return true;
+    }
+    for (uint32_t r = 0; r < plan->nranks; r++) {
+        uint32_t other = (r + 1) % plan->nranks;
+        uint32_t from = *by_source ? r : other, to = *by_source ? other : r;
+
+        nbytes[r] = resend && !*by_source && !overflows(&l, &g, from, to, 0)
+                        ? 0
+                        : message_bytes(&l, &g, from, to, 0);
+        longest = nbytes[r] > longest ? nbytes[r] : longest;
+    }
+    if (*by_source && l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_EXACT)
+        for (uint32_t r = 0; r < plan->nranks; r++)
+            if (message_n(&l, &g, r, (r + 1) % plan->nranks, 0) > 0)
+                nbytes[r] = longest;
+    return true;
 }

@@ -44,7 +44,8 @@ static inline size_t zipccl_ring_part_offset(size_t n, uint32_t channels, uint32
 
 /*
  * Sizes of messages that only the data decides.  'bytes' gives the message bytes of 'n' elements
- * sent from rank 'src' (to 'dst'; UINT32_MAX when one message goes to all).  With bytes == NULL
+ * sent from rank 'src' (to 'dst'; UINT32_MAX when one message goes to all).  Where a rank passes its
+ * node's blocks on (alltoall in two levels), 'src' is the rank whose block it is.  With bytes == NULL
  * an EXACT message is taken as zipccl_bound().
  */
 struct zipccl_wire_sizes {
@@ -53,13 +54,14 @@ struct zipccl_wire_sizes {
     const size_t *splits; /* [nranks * nranks] of uneven ops, elements; else NULL */
     /* Whether a FIXED message of n elements from src overflows (raw resend); NULL: never. */
     int (*overflows)(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity);
+    bool by_n; /* both look at n alone: many ranks are then priced in O(nranks) */
 };
 
 /* Called once per (src, dst) with nbytes > 0; src != dst. */
 typedef void zipccl_flow_fn(void *context, uint32_t src, uint32_t dst, uint64_t nbytes);
 
 /*
- * Emit the flows of one wire step; raw-resend exchanges are emitted only as 'sizes' says an
+ * Emit the flows of one wire step, over all parts of its group; raw-resend exchanges are emitted only as 'sizes' says an
  * overflow happens.  Steps that send nothing emit nothing.
  *
  * nrounds  out: sequential message latencies on the longest path (N-1 in a ring, 1 direct,
@@ -67,11 +69,24 @@ typedef void zipccl_flow_fn(void *context, uint32_t src, uint32_t dst, uint64_t 
  * SIZES are four bytes per message, direct.  A missing 'sizes' (NULL) is one with all fields NULL.
  * Cost: O(nranks^2) direct, O(nranks * channels^2) on rings.
  * ZIPCCL_ERR_ARG if the step is none that sends, if splits are missing or exceed plan->count;
- * ZIPCCL_ERR_UNSUPPORTED for groups other than the world; ZIPCCL_ERR_NOMEM.
+ * ZIPCCL_ERR_UNSUPPORTED for a group that the topology does not have, or rings over one;
+ * ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
                            const struct zipccl_topology *topology,
                            const struct zipccl_wire_sizes *sizes, zipccl_flow_fn *flow,
                            void *context, uint32_t *nrounds);
+
+/*
+ * The same in O(nranks) where it can be: steps in which every rank of the world exchanges with every
+ * other, all at once, and the size of a message depends on one of its ends alone.
+ *
+ * nbytes     out [nranks]: bytes of each message from (by_source) or to that rank
+ * by_source  out
+ * False, and nothing written, for all other steps, and for those that zipccl_lower() refuses.
+ */
+bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
+                          const struct zipccl_topology *topology,
+                          const struct zipccl_wire_sizes *sizes, uint64_t *nbytes, bool *by_source);
 
 #endif

@@ -25,6 +25,27 @@ size_t zipccl_plan_fixed_bytes(const struct zipccl_plan *plan, size_t n)
     return zipccl_capacity((enum zipccl_dtype)plan->dtype, n, plan->capacity_class);
 }
 
+size_t zipccl_plan_owner_n(const struct zipccl_plan *plan, uint32_t chunk, uint32_t owner)
+{
+    size_t before = plan->shard_n * owner, n = plan->count;
+
+    if (plan->shard_n > 0) {
+        n = before < plan->count ? plan->count - before : 0;
+        n = n < plan->shard_n ? n : plan->shard_n;
+    }
+    return zipccl_chunk_n(n, plan->chunk_n, chunk);
+}
+
+size_t zipccl_plan_staging_bytes(const struct zipccl_plan *plan)
+{
+    const size_t parts[] = {plan->tx_bytes, plan->rx_bytes, plan->tmp_bytes, plan->acc_bytes};
+    size_t sum = 0;
+
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        sum = parts[i] > SIZE_MAX - sum ? SIZE_MAX : sum + parts[i];
+    return sum;
+}
+
 void zipccl_builder_start(struct zipccl_builder *builder, const struct zipccl_call *call,
                           const struct zipccl_topology *topology, const char *name,
                           uint32_t channels)
@@ -95,6 +116,7 @@ struct zipccl_step zipccl_step_make(enum zipccl_step_kind kind, enum zipccl_lane
     step.group = ZIPCCL_GROUP_WORLD;
     step.chunk = (uint16_t)chunk;
     step.channels = 1;
+    step.nblocks = 1;
     step.n = n;
     step.sizes_of = ZIPCCL_STEP_NONE;
     step.raw_of = ZIPCCL_STEP_NONE;
@@ -132,21 +154,23 @@ static uint64_t fnv_numbers(uint64_t hash, const uint64_t *numbers, size_t n)
 
 static uint64_t digest_place(uint64_t hash, const struct zipccl_place *p)
 {
-    const uint64_t numbers[] = {p->buf,  p->slot,        p->uneven,
-                                p->base, p->peer_stride, p->self_stride};
+    const uint64_t numbers[] = {p->buf,  p->slot,        p->uneven,      p->by_rank,
+                                p->base, p->peer_stride, p->self_stride, p->block_stride};
 
     return fnv_numbers(hash, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static uint64_t digest_step(uint64_t hash, const struct zipccl_step *s)
 {
-    const uint64_t numbers[] = {s->kind,     s->lane,     s->pattern,  s->form, s->lowering,
-                                s->group,    s->chunk,    s->channels, s->root, s->n,
-                                s->capacity, s->sizes_of, s->raw_of,   s->ndeps};
+    const uint64_t numbers[] = {s->kind,     s->lane,     s->pattern,  s->form,  s->lowering,
+                                s->group,    s->chunk,    s->channels, s->root,  s->n,
+                                s->capacity, s->sizes_of, s->raw_of,   s->ndeps, s->nblocks,
+                                s->remote,   s->redop,    s->first,    s->round};
 
     hash = fnv_numbers(hash, numbers, sizeof numbers / sizeof *numbers);
     hash = digest_place(hash, &s->src);
     hash = digest_place(hash, &s->dst);
+    hash = digest_place(hash, &s->self);
     for (uint32_t d = 0; d < s->ndeps; d++) {
         uint64_t dep = s->deps[d];
 

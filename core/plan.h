@@ -18,14 +18,33 @@
  *     all-to-all   a message per peer but oneself
  *     pairs        the same, only where n(pair, chunk) > 0
  *     broadcast    one message, of the root; DECODE on all ranks but the root; COPY on the root
+ * "All" and "peer" are those of the step's group: the world, the ranks of the caller's node, or its
+ * rail, which are the ranks with the caller's local index, one a node (even topologies only).  A
+ * broadcast over NODE has a root on each node, the rank on the root's rail; one over RAIL happens on
+ * the root's rail alone.
+ *
+ * Blocks: a step of NODE or RAIL may move more than one message per peer: with nblocks > 1 there is
+ * one per node (NODE) or per local index (RAIL), all posted in one group.  Member p and block b
+ * together name a rank, the one at (node b, index p) or (node p, index b), whose data it is or for
+ * whom; see zipccl_group_block_rank().  REMOTE steps leave the block of the caller's own node out.
+ *
+ * Reductions: REDUCE takes the contributions of its group's members in member order, the caller's
+ * own from 'self', adds them in fp32 and rounds the sum to the type: for a two-level plan first over
+ * NODE, into TMP, then over RAIL.  The accumulator starts as the first contribution.  AVG divides
+ * the sum by the number of ranks before it rounds; it is the last level's operator only.  Messages
+ * are as for DECODE, raw elements for RAW.  An all_reduce cuts the buffer in shards of shard_n
+ * elements, one a rank; the last ones are short or empty.  A message then has the elements of its
+ * owner's shard that lie in the chunk, zipccl_plan_owner_n(): the receiver's for all-to-all, the
+ * sender's for all-gather.
  * An exchange over RING is one call of the transport's all_gather or broadcast, which writes the
  * blocks of an all-gather end to end, the caller's own among them.  peer_stride of its destination
  * is therefore the wire size of one message; only for EXACT, whose size the plan cannot know, it is
  * the room, and the blocks lie at base + p * (the longest message).
  *
  * Overflow: RESOLVE (on the wire lane, right after its exchange) reads the headers.  If one says
- * overflow, those who saw it (the group; for pairs the two ends) run the EXCHANGE whose raw_of
- * names the RESOLVE, and the DECODE whose raw_of names it copies raw elements from that exchange's
+ * overflow, those who saw it run the EXCHANGE whose raw_of names the RESOLVE: the whole group for an
+ * all-gather or broadcast, all messages again; the two ends for all-to-all and pairs, that message
+ * alone.  The DECODE or REDUCE whose raw_of names the RESOLVE takes raw elements from that exchange's
  * destination instead of decoding.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -47,8 +66,10 @@ enum zipccl_step_kind {
     ZIPCCL_STEP_EXCHANGE, /* messages or raw elements from src place to dst place of the peers */
     ZIPCCL_STEP_RESOLVE, /* read headers; if one overflowed, arm the step whose raw_of names this */
     ZIPCCL_STEP_DECODE,  /* messages in src place -> elements in dst place */
-    ZIPCCL_STEP_COPY,  /* own block, src place -> dst place (nothing if the addresses are equal) */
-    ZIPCCL_STEP_NATIVE /* the transport's own collective on the user buffers */
+    ZIPCCL_STEP_COPY,   /* own block, src place -> dst place (nothing if the addresses are equal) */
+    ZIPCCL_STEP_NATIVE, /* the transport's own collective on the user buffers */
+    ZIPCCL_STEP_REDUCE  /* messages or raw elements in src place, and the own block in self place ->
+                           their sum, rounded, in dst place */
 };
 
 enum zipccl_lane { ZIPCCL_LANE_CODEC, ZIPCCL_LANE_WIRE };
@@ -70,7 +91,8 @@ enum zipccl_buf {
     ZIPCCL_BUF_SEND, /* the user's send buffer */
     ZIPCCL_BUF_RECV, /* the user's receive buffer */
     ZIPCCL_BUF_TX,   /* staging, outgoing */
-    ZIPCCL_BUF_RX    /* staging, incoming */
+    ZIPCCL_BUF_RX,   /* staging, incoming */
+    ZIPCCL_BUF_TMP   /* staging, elements between two levels */
 };
 
 /* How an exchange moves on the wire (lower.h); a property of the step so that plans can differ. */
@@ -79,14 +101,17 @@ enum zipccl_lowering {
     ZIPCCL_LOWER_RING    /* forwarded along zipccl_ring_next() on 'channels' rings */
 };
 
-/* Where the block of group peer p lies, seen by group member i:
- *     base + p * peer_stride + i * self_stride      elements in user buffers, bytes in staging
- * UNEVEN places in user buffers add the call's displacement of p instead of p * peer_stride. */
+/* Where block b of group peer p lies, seen by group member i:
+ *     base + p * peer_stride + i * self_stride + b * block_stride
+ * in elements in user buffers, in bytes in staging.
+ * UNEVEN places in user buffers add the call's displacement of p instead of p * peer_stride.
+ * BY_RANK places in user buffers lie at base + r * peer_stride, r the rank that p and b name. */
 struct zipccl_place {
     uint8_t buf;  /* enum zipccl_buf */
     uint8_t slot; /* staging slot; a slot is reused only after a dependency on its last reader */
     uint8_t uneven;
-    size_t base, peer_stride, self_stride;
+    uint8_t by_rank;
+    size_t base, peer_stride, self_stride, block_stride;
 };
 
 enum zipccl_group_kind { ZIPCCL_GROUP_WORLD, ZIPCCL_GROUP_NODE, ZIPCCL_GROUP_RAIL };
@@ -113,6 +138,13 @@ struct zipccl_step {
                           RESOLVE of its messages; else NONE */
     uint8_t ndeps;
     uint16_t deps[ZIPCCL_STEP_MAX_DEPS]; /* earlier steps, of either lane */
+    uint16_t nblocks;                    /* messages per peer, at least 1 */
+    uint8_t remote;                      /* without the block of the caller's own node */
+    uint8_t redop;                       /* REDUCE: ZIPCCL_SUM, or ZIPCCL_AVG at the last level */
+    uint8_t first, round;                /* REDUCE: acc = x for the first member; round the sum to
+                                            the type at the end.  1 in every plan: no sum is
+                                            carried from one step to another */
+    struct zipccl_place self;            /* REDUCE: the own contribution */
 };
 
 /* Plans are immutable once built, reference no other memory, and may be shared by threads. */
@@ -128,6 +160,9 @@ struct zipccl_plan {
     uint32_t capacity_class; /* of FIXED messages, see zipccl_capacity() */
     uint32_t nchunks, nslots;
     size_t tx_bytes, rx_bytes; /* staging, all slots */
+    size_t tmp_bytes;          /* the same, between two levels */
+    size_t acc_bytes; /* fp32 sums of a block and one decoded block, used within REDUCE steps */
+    size_t shard_n;   /* all_reduce of our own: elements of a full shard; else 0 */
     uint32_t nsteps;
     struct zipccl_step *steps; /* [nsteps] owned */
 };
@@ -138,6 +173,17 @@ void zipccl_plan_destroy(struct zipccl_plan *plan);
  * Wire size of a FIXED message of 'n' elements of 'plan': zipccl_capacity() of its class.
  */
 size_t zipccl_plan_fixed_bytes(const struct zipccl_plan *plan, size_t n);
+
+/*
+ * Elements in chunk 'chunk' of what belongs to rank 'owner': of its shard, or of a whole block of
+ * 'count' if the plan has no shards.  Not for uneven ops.
+ */
+size_t zipccl_plan_owner_n(const struct zipccl_plan *plan, uint32_t chunk, uint32_t owner);
+
+/*
+ * Bytes of staging of all kinds; SIZE_MAX if the sum does not fit.
+ */
+size_t zipccl_plan_staging_bytes(const struct zipccl_plan *plan);
 
 /*
  * FNV-1a digest over every field in wire order: equal plans have equal digests on every machine.
@@ -151,15 +197,18 @@ void zipccl_plan_print(const struct zipccl_plan *plan, FILE *out);
  * Check a plan against the rules: every output byte of every rank is written exactly once;
  * dependencies point to earlier steps and cover the reuse of staging slots (of either lane);
  * no byte that an in-place call may still send (raw resend included) is overwritten before; both
- * ends agree on n; staging lies within tx_bytes/rx_bytes and within 'max_staging_bytes'; forms,
- * lanes and references are consistent.
+ * ends agree on n; staging lies within its buffers and within 'max_staging_bytes'; forms, lanes and
+ * references are consistent.  Of a reduction: every output element is the sum of one contribution
+ * of every rank, in rank order, or in member order of the nodes and then in node order, rounded once
+ * a level and divided at the last alone.
  *
- * It follows the bytes of every rank, with and without overflows; the inside of NATIVE steps is
+ * It follows the bytes of all ranks, with and without overflows; the inside of NATIVE steps is
  * the transport's.  Uneven ops are taken as packed end to end in both buffers.
  *
  * in_place  as NCCL defines it for the op; other ops: send and receive buffer are one
  * splits    [nranks * nranks] elements from source (row) to destination, uneven ops; else NULL
- * Cost: grows with the square of the chunks that share a slot, times nranks^2.
+ * Cost: grows with the square of the chunks that share a slot, times nranks^2; memory with the
+ * messages of the plan.
  * ZIPCCL_ERR_ARG with the step and the rule in 'error' if the plan breaks one; ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_plan_validate(const struct zipccl_plan *plan,

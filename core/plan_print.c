@@ -8,11 +8,12 @@
 #include <stdio.h>
 
 static const char *const kinds[] = {"encode", "sizes", "exchange", "resolve",
-                                    "decode", "copy",  "native"};
+                                    "decode", "copy",  "native",   "reduce"};
 static const char *const lanes[] = {"codec", "wire"};
 static const char *const patterns[] = {"all-gather", "all-to-all", "pairs", "broadcast"};
 static const char *const forms[] = {"raw", "fixed", "exact"};
-static const char *const bufs[] = {"send", "recv", "tx", "rx"};
+static const char *const bufs[] = {"send", "recv", "tx", "rx", "tmp"};
+static const char *const groups[] = {"", " node", " rail"};
 
 #define NAME(table, i) ((i) < sizeof(table) / sizeof *(table) ? (table)[i] : "?")
 
@@ -25,14 +26,16 @@ static bool is_wire(const struct zipccl_step *s)
 static void print_place(const struct zipccl_place *p, FILE *out)
 {
     fputs(NAME(bufs, p->buf), out);
-    if (p->buf == ZIPCCL_BUF_TX || p->buf == ZIPCCL_BUF_RX)
+    if (p->buf != ZIPCCL_BUF_SEND && p->buf != ZIPCCL_BUF_RECV)
         fprintf(out, "[%u]", p->slot);
     if (p->base > 0)
         fprintf(out, "+%zu", p->base);
     if (p->uneven)
         fputs("+displ", out);
     if (p->peer_stride > 0)
-        fprintf(out, "+p*%zu", p->peer_stride);
+        fprintf(out, p->by_rank ? "+r*%zu" : "+p*%zu", p->peer_stride);
+    if (p->block_stride > 0)
+        fprintf(out, "+b*%zu", p->block_stride);
     if (p->self_stride > 0)
         fprintf(out, "+i*%zu", p->self_stride);
 }
@@ -42,9 +45,14 @@ static void print_step(const struct zipccl_step *s, uint32_t number, FILE *out)
     fprintf(out, "%4u %-5s %-8s chunk %u", number, NAME(lanes, s->lane), NAME(kinds, s->kind),
             s->chunk);
     if (s->kind != ZIPCCL_STEP_NATIVE)
-        fprintf(out, " %s", NAME(patterns, s->pattern));
+        fprintf(out, "%s %s", NAME(groups, s->group), NAME(patterns, s->pattern));
+    if (s->nblocks > 1)
+        fprintf(out, " x%u%s", s->nblocks, s->remote ? " remote" : "");
     if (s->kind != ZIPCCL_STEP_COPY && s->kind != ZIPCCL_STEP_NATIVE)
         fprintf(out, " %s", NAME(forms, s->form));
+    if (s->kind == ZIPCCL_STEP_REDUCE)
+        fprintf(out, " %s%s%s", zipccl_redop_name((enum zipccl_redop)s->redop),
+                s->first ? " first" : "", s->round ? " round" : "");
     if (is_wire(s) && s->lowering == ZIPCCL_LOWER_RING)
         fprintf(out, " ring x%u", s->channels);
     else if (is_wire(s))
@@ -53,6 +61,10 @@ static void print_step(const struct zipccl_step *s, uint32_t number, FILE *out)
         fprintf(out, " root %u", s->root);
     fputs("  ", out);
     print_place(&s->src, out);
+    if (s->kind == ZIPCCL_STEP_REDUCE) {
+        fputs(" and ", out);
+        print_place(&s->self, out);
+    }
     if (s->kind != ZIPCCL_STEP_SIZES && s->kind != ZIPCCL_STEP_RESOLVE) {
         fputs(" -> ", out);
         print_place(&s->dst, out);
@@ -81,8 +93,15 @@ void zipccl_plan_print(const struct zipccl_plan *plan, FILE *out)
     fprintf(out, ", %u chunks of %zu", plan->nchunks, plan->chunk_n);
     if (plan->raw_below_n > 0)
         fprintf(out, ", raw below %zu", plan->raw_below_n);
-    fprintf(out, ", %u slots, class %u, staging %zu + %zu B, %u steps\n", plan->nslots,
-            plan->capacity_class, plan->tx_bytes, plan->rx_bytes, plan->nsteps);
+    if (plan->shard_n > 0)
+        fprintf(out, " of shards of %zu", plan->shard_n);
+    fprintf(out, ", %u slots, class %u, staging %zu + %zu", plan->nslots, plan->capacity_class,
+            plan->tx_bytes, plan->rx_bytes);
+    if (plan->tmp_bytes > 0)
+        fprintf(out, " + tmp %zu", plan->tmp_bytes);
+    if (plan->acc_bytes > 0)
+        fprintf(out, " + acc %zu", plan->acc_bytes);
+    fprintf(out, " B, %u steps\n", plan->nsteps);
     for (uint32_t i = 0; i < plan->nsteps; i++)
         print_step(&plan->steps[i], i, out);
 }

@@ -1,10 +1,10 @@
 /*
- * plan_trace.c - follows the bytes of one rank through a plan
+ * plan_trace.c - follows the bytes of all ranks through a plan
  *
- * Each step becomes the ranges it reads and writes, each range with what it holds or must hold:
- * the bytes of which rank's send buffer, coded or not.  Ranges that overlap must be ordered; a read
- * must find what it needs; the writes to the receive buffer must be its blocks, each byte once.
- * What one rank sends is checked on that rank, so that the receiver may take it as given.
+ * Each step becomes the ranges it reads and writes on each rank.  A read sees the last write before
+ * it, and what that held goes where the step writes: through an exchange to other ranks, through a
+ * REDUCE into a sum.  Whether ranges that overlap are ordered, and whether the right bytes end up in
+ * the receive buffers, plan_hazard.c checks afterwards.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,182 +13,279 @@
 #include "core/codec.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* Bytes [offset, offset + nbytes) of a rank's send buffer, coded or as they are. */
-struct content {
-    uint32_t rank;
-    bool coded;
-    size_t offset, nbytes;
-};
-
-/* A step with a raw resend may run either way; both are followed at once. */
-enum when { ALWAYS, NO_OVERFLOW, OVERFLOW };
-
-struct access {
-    uint32_t step;
-    uint8_t buf, when;
-    bool write;
-    bool noop; /* in place: source and destination are the same bytes */
-    bool user; /* read of the send buffer, which in place lies in the receive buffer */
-    size_t lo, hi;
-    struct content content;
-    const struct access *source; /* reads: the last write before */
-};
+#define NONE UINT32_MAX
 
 struct trace {
     const struct zipccl_check *check;
-    uint32_t rank;
-    struct access *list;
-    size_t n, room;
+    const struct zipccl_plan *plan;
+    struct zipccl_accesses *ranks; /* [nranks] */
     zipccl_status status;
 };
 
+/* One step as one rank runs it. */
+struct view {
+    struct trace *t;
+    uint32_t step;
+    const struct zipccl_step *s;
+    struct zipccl_group g;
+};
+
+/* A message, or the raw elements that travel instead. */
 struct message {
     size_t n;
     size_t room; /* bytes that it may take */
-    struct content content;
+    bool coded;
 };
 
-/* Elements of 'src' that go to 'dst' begin here in the send buffer of 'src'. */
-static size_t block_in_send(const struct zipccl_check *c, uint32_t src, uint32_t dst)
+static const struct zipccl_content unknown = {.who = ZIPCCL_NOBODY};
+
+static bool is_user(const struct zipccl_place *place)
 {
-    if (c->send_displs != NULL)
-        return c->send_displs[(size_t)src * c->plan->nranks + dst];
-    return c->plan->op == ZIPCCL_ALLTOALL ? dst * c->plan->count : 0;
+    return place->buf == ZIPCCL_BUF_SEND || place->buf == ZIPCCL_BUF_RECV;
 }
 
-static size_t block_in_recv(const struct zipccl_check *c, uint32_t src, uint32_t dst)
+static struct view view_of(struct trace *t, uint32_t step, uint32_t rank)
 {
-    if (c->recv_displs != NULL)
-        return c->recv_displs[(size_t)dst * c->plan->nranks + src];
-    return c->plan->op == ZIPCCL_BROADCAST ? 0 : src * c->plan->count;
+    const struct zipccl_step *s = &t->plan->steps[step];
+
+    return (struct view){t, step, s, zipccl_group_of(t->check->topology, s, rank)};
 }
 
-/* Elements of the whole block from 'src' to 'dst', 0 if there is none. */
-static size_t block_n(const struct zipccl_check *c, uint32_t src, uint32_t dst)
+/* Block 'b' of the message from member 'from' to member 'to'. */
+static struct message message_of(const struct view *v, uint32_t from, uint32_t to, uint32_t b)
 {
-    if (c->splits != NULL && c->send_displs != NULL)
-        return c->splits[(size_t)src * c->plan->nranks + dst];
-    return c->plan->op == ZIPCCL_BROADCAST && src != c->plan->root ? 0 : c->plan->count;
-}
+    const struct zipccl_plan *plan = v->t->plan;
+    size_t n = v->s->pattern == ZIPCCL_PATTERN_PAIRS
+                   ? zipccl_chunk_n(zipccl_check_block_n(v->t->check, from, to), plan->chunk_n,
+                                    v->s->chunk)
+                   : zipccl_group_n(plan, v->s, &v->g, from, to, b);
+    bool coded = v->s->form != ZIPCCL_FORM_RAW && n >= plan->raw_below_n;
+    size_t room = n * v->t->check->size;
 
-static struct message message_of(const struct zipccl_check *c, const struct zipccl_step *s,
-                                 uint32_t src, uint32_t dst)
-{
-    size_t n = zipccl_chunk_n(block_n(c, src, dst), c->plan->chunk_n, s->chunk);
-    bool coded = s->form != ZIPCCL_FORM_RAW && n >= c->plan->raw_below_n;
-    size_t first = block_in_send(c, src, dst) + s->chunk * c->plan->chunk_n;
-    size_t room = n * c->size;
-
-    if (coded && s->form == ZIPCCL_FORM_FIXED)
-        room = zipccl_plan_fixed_bytes(c->plan, n);
+    if (coded && v->s->form == ZIPCCL_FORM_FIXED)
+        room = zipccl_plan_fixed_bytes(plan, n);
     else if (coded)
-        room = zipccl_bound((enum zipccl_dtype)c->plan->dtype, n);
-    return (struct message){n, room, {src, coded, first * c->size, n * c->size}};
+        room = zipccl_bound((enum zipccl_dtype)plan->dtype, n);
+    return (struct message){n, room, coded};
 }
 
-/* Byte offset of peer 'p' in 'place', seen by 'rank'. */
-static size_t locate(const struct trace *t, const struct zipccl_place *place, uint32_t p)
+/* Byte offset of a block in its buffer. */
+static size_t locate(const struct view *v, const struct zipccl_place *place, uint32_t p, uint32_t b)
 {
-    const struct zipccl_check *c = t->check;
-    size_t at = place->base + t->rank * place->self_stride;
+    const struct zipccl_check *c = v->t->check;
     const size_t *displs = place->buf == ZIPCCL_BUF_SEND ? c->send_displs : c->recv_displs;
+    size_t at = zipccl_place_offset(place, &v->g, p, b);
 
-    at += place->uneven ? displs[(size_t)t->rank * c->plan->nranks + p] : p * place->peer_stride;
-    return place->buf == ZIPCCL_BUF_TX || place->buf == ZIPCCL_BUF_RX ? at : at * c->size;
+    if (place->uneven)
+        at += displs[(size_t)v->g.rank * c->plan->nranks + p];
+    return is_user(place) ? at * c->size : at;
 }
 
-/* Where the send buffer lies in the receive buffer, in place. */
-static size_t alias(const struct trace *t)
+static struct zipccl_access *record(struct trace *t, uint32_t rank, struct zipccl_access a)
 {
-    return t->check->plan->op == ZIPCCL_ALL_GATHER
-               ? t->rank * t->check->plan->count * t->check->size
-               : 0;
-}
+    struct zipccl_accesses *r = &t->ranks[rank];
 
-static struct access *record(struct trace *t, struct access a)
-{
     if (t->status != ZIPCCL_OK)
         return NULL;
-    if (t->n == t->room) {
-        size_t room = t->room == 0 ? 256 : 2 * t->room;
-        struct access *list = realloc(t->list, room * sizeof *list);
+    if (r->n == r->room) {
+        uint32_t room = r->room == 0 ? 256 : 2 * r->room;
+        struct zipccl_access *list = realloc(r->list, room * sizeof *list);
 
         if (list == NULL) {
             t->status = zipccl_fail(t->check->error, ZIPCCL_ERR_NOMEM, "out of memory");
             return NULL;
         }
-        t->list = list;
-        t->room = room;
+        r->list = list;
+        r->room = room;
     }
-    t->list[t->n] = a;
-    return &t->list[t->n++];
+    r->list[r->n] = a;
+    return &r->list[r->n++];
 }
 
 /* A range of staging must lie in the slot that its place names. */
-static void touch_slot(struct trace *t, uint32_t step, const struct zipccl_place *place, size_t lo,
+static void check_slot(const struct view *v, const struct zipccl_place *place, size_t lo,
                        size_t nbytes)
 {
-    const struct zipccl_plan *plan = t->check->plan;
-    size_t all = place->buf == ZIPCCL_BUF_TX ? plan->tx_bytes : plan->rx_bytes;
+    const struct zipccl_plan *plan = v->t->plan;
+    size_t all = place->buf == ZIPCCL_BUF_TX   ? plan->tx_bytes
+                 : place->buf == ZIPCCL_BUF_RX ? plan->rx_bytes
+                                               : plan->tmp_bytes;
     size_t slot = all / plan->nslots, first = slot * place->slot;
 
-    if (t->status == ZIPCCL_OK && (lo < first || nbytes > slot || lo - first > slot - nbytes))
-        t->status = zipccl_check_fail(t->check, step, "staging",
-                                      "rank %u: bytes %zu to %zu, slot %u is %zu to %zu", t->rank,
-                                      lo, lo + nbytes, place->slot, first, first + slot);
+    if (v->t->status == ZIPCCL_OK && (lo < first || nbytes > slot || lo - first > slot - nbytes))
+        v->t->status = zipccl_check_fail(
+            v->t->check, v->step, "staging", "rank %u: bytes %zu to %zu, slot %u is %zu to %zu",
+            v->g.rank, lo, lo + nbytes, place->slot, first, first + slot);
 }
 
-static void touch(struct trace *t, uint32_t step, const struct zipccl_place *place, uint32_t p,
-                  bool write, enum when when, size_t nbytes, struct content content)
+/* The range [lo, lo + nbytes) of 'place', in place in the buffer that both share. */
+static struct zipccl_access range_of(const struct view *v, const struct zipccl_place *place,
+                                     size_t lo, size_t nbytes)
 {
-    size_t lo = locate(t, place, p);
-    struct access a = {.step = step,
-                       .buf = place->buf,
-                       .when = (uint8_t)when,
-                       .write = write,
-                       .lo = lo,
-                       .hi = lo + nbytes,
-                       .content = content};
+    struct zipccl_access a = {.step = v->step,
+                              .source = NONE,
+                              .prev = NONE,
+                              .resolve = ZIPCCL_STEP_NONE,
+                              .buf = place->buf,
+                              .lo = lo,
+                              .hi = lo + nbytes};
 
-    if (place->buf == ZIPCCL_BUF_TX || place->buf == ZIPCCL_BUF_RX) {
-        touch_slot(t, step, place, lo, nbytes);
-    } else if (place->buf == ZIPCCL_BUF_SEND) {
+    if (!is_user(place)) {
+        check_slot(v, place, lo, nbytes);
+    } else if (v->t->check->in_place) {
+        a.buf = ZIPCCL_BUF_RECV;
+        a.lo += zipccl_check_origin(v->t->check, v->g.rank, (enum zipccl_buf)place->buf);
+        a.hi = a.lo + nbytes;
+    }
+    return a;
+}
+
+static uint32_t *newest(const struct view *v, const struct zipccl_access *a,
+                        const struct zipccl_place *place)
+{
+    uint32_t slot = is_user(place) ? 0 : place->slot;
+
+    return &v->t->ranks[v->g.rank].newest[a->buf * (UINT8_MAX + 1u) + slot];
+}
+
+static bool contradict(const struct zipccl_access *a, const struct zipccl_access *b)
+{
+    return a->resolve == b->resolve && a->when != b->when && a->when != ZIPCCL_ALWAYS &&
+           b->when != ZIPCCL_ALWAYS;
+}
+
+/* The last write of an earlier step that 'read' may see; NONE if there is none. */
+static uint32_t find_source(const struct view *v, const struct zipccl_access *read,
+                            const struct zipccl_place *place)
+{
+    const struct zipccl_access *list = v->t->ranks[v->g.rank].list;
+    uint32_t i = *newest(v, read, place);
+
+    while (i != NONE && (list[i].step >= v->step || list[i].lo >= read->hi ||
+                         list[i].hi <= read->lo || contradict(&list[i], read)))
+        i = list[i].prev;
+    return i;
+}
+
+/* What 'read' finds in the write 'w'; 'bad' if that is not a message of this chunk as expected. */
+static struct zipccl_content take(const struct view *v, struct zipccl_access *read,
+                                  const struct zipccl_access *w, const struct zipccl_place *place,
+                                  const struct message *m)
+{
+    struct zipccl_content found = w->content;
+
+    if (found.who == ZIPCCL_NOBODY)
+        return unknown;
+    read->bad = w->lo > read->lo || w->hi < read->hi || found.coded != m->coded ||
+                (!is_user(place) && found.chunk != v->s->chunk);
+    if (m->coded)
+        read->bad = read->bad || w->lo != read->lo || found.nbytes != m->n * v->t->check->size;
+    else
+        found.lo += read->lo - w->lo;
+    found.nbytes = m->n * v->t->check->size;
+    return read->bad ? unknown : found;
+}
+
+/* This rank reads a message of 'step' at 'place'; returns what is there. */
+static struct zipccl_content read_message(const struct view *v, const struct zipccl_place *place,
+                                          uint32_t p, uint32_t b, struct message m,
+                                          enum zipccl_when when, uint16_t resolve)
+{
+    size_t lo = locate(v, place, p, b);
+    struct zipccl_access a = range_of(v, place, lo, m.room);
+    struct zipccl_content content;
+
+    a.when = (uint8_t)when;
+    a.resolve = resolve;
+    if (place->buf == ZIPCCL_BUF_SEND) {
         a.user = true;
-        a.content = (struct content){t->rank, false, lo, nbytes};
-        if (t->check->in_place) {
-            a.buf = ZIPCCL_BUF_RECV;
-            a.lo += alias(t);
-            a.hi += alias(t);
-        }
-    } else if (write && t->check->in_place && content.rank == t->rank) {
-        a.noop = lo == content.offset + alias(t);
+        content = (struct zipccl_content){v->g.rank, v->s->chunk, ZIPCCL_LEVEL_DATA,
+                                          false,     lo,          m.n * v->t->check->size};
+    } else {
+        a.source = find_source(v, &a, place);
+        a.bad = a.source == NONE;
+        content = a.bad ? unknown : take(v, &a, &v->t->ranks[v->g.rank].list[a.source], place, &m);
     }
-    record(t, a);
+    record(v->t, v->g.rank, a);
+    content.chunk = v->s->chunk;
+    return content;
 }
 
-/* What this rank sends in 'step', one call per message; 'p' is the peer, or 0 for all of them. */
-static void touch_outgoing(struct trace *t, uint32_t step, uint32_t p)
+static void write_message(const struct view *v, const struct zipccl_place *place, uint32_t p,
+                          uint32_t b, size_t nbytes, enum zipccl_when when, uint16_t resolve,
+                          struct zipccl_content content)
 {
-    const struct zipccl_step *s = &t->check->plan->steps[step];
-    struct message m = message_of(t->check, s, t->rank, p);
-    enum when when = s->raw_of != ZIPCCL_STEP_NONE ? OVERFLOW : ALWAYS;
+    const struct zipccl_check *c = v->t->check;
+    struct zipccl_access a = range_of(v, place, locate(v, place, p, b), nbytes);
+    uint32_t *last = newest(v, &a, place);
 
-    if (m.n == 0 || (when == OVERFLOW && m.n < t->check->plan->raw_below_n))
+    a.write = true;
+    a.when = (uint8_t)when;
+    a.resolve = resolve;
+    a.content = content;
+    a.prev = *last;
+    a.noop = c->in_place && is_user(place) && content.who == v->g.rank &&
+             content.level == ZIPCCL_LEVEL_DATA && !content.coded &&
+             a.lo == content.lo + zipccl_check_origin(c, v->g.rank, ZIPCCL_BUF_SEND);
+    if (record(v->t, v->g.rank, a) != NULL)
+        *last = v->t->ranks[v->g.rank].n - 1;
+}
+
+/* A message of an EXCHANGE: read here, written on the other rank. */
+static void pass(const struct view *v, uint32_t p, uint32_t b)
+{
+    bool resend = v->s->raw_of != ZIPCCL_STEP_NONE;
+    bool shared = zipccl_step_shares_message(v->s);
+    enum zipccl_when when = resend ? ZIPCCL_OVERFLOWED : ZIPCCL_ALWAYS;
+    struct message m = message_of(v, v->g.self, p, b);
+    struct view there = view_of(v->t, v->step, zipccl_group_rank(&v->g, p));
+    struct zipccl_content content;
+
+    if (m.n == 0 || (resend && m.n < v->t->plan->raw_below_n))
         return;
-    if (s->kind == ZIPCCL_STEP_SIZES && !m.content.coded)
+    content = read_message(v, &v->s->src, shared ? v->g.self : p, b, m, when, v->s->raw_of);
+    write_message(&there, &v->s->dst, v->g.self, b, m.room, when, v->s->raw_of, content);
+}
+
+static void trace_exchange(const struct view *v)
+{
+    bool own = v->s->lowering == ZIPCCL_LOWER_RING && v->s->pattern == ZIPCCL_PATTERN_ALL_GATHER;
+
+    if (v->s->pattern == ZIPCCL_PATTERN_BROADCAST && v->g.self != v->g.root)
         return;
-    if (s->src.buf == ZIPCCL_BUF_SEND && locate(t, &s->src, p) != m.content.offset &&
-        t->status == ZIPCCL_OK)
-        t->status = zipccl_check_fail(t->check, step, "content",
-                                      "rank %u takes byte %zu for peer %u, not byte %zu", t->rank,
-                                      locate(t, &s->src, p), p, m.content.offset);
-    if (s->kind == ZIPCCL_STEP_ENCODE) {
-        touch(t, step, &s->src, p, false, ALWAYS, m.n * t->check->size, m.content);
-        touch(t, step, &s->dst, p, true, ALWAYS, m.room, m.content);
+    for (uint32_t p = 0; p < v->g.size; p++)
+        for (uint32_t b = 0; b < v->g.nblocks; b++)
+            if (p != v->g.self || own)
+                pass(v, p, b);
+}
+
+/* ENCODE and SIZES: what this rank is about to send. */
+static void trace_outgoing(const struct view *v)
+{
+    bool shared = zipccl_step_shares_message(v->s);
+
+    if (v->s->pattern == ZIPCCL_PATTERN_BROADCAST && v->g.self != v->g.root)
         return;
-    }
-    touch(t, step, &s->src, p, false, when, m.room, m.content);
+    for (uint32_t p = 0; p < v->g.size; p++)
+        for (uint32_t b = 0; b < v->g.nblocks; b++) {
+            struct message m = message_of(v, v->g.self, p, b), raw = m;
+            struct zipccl_content content;
+
+            if (m.n == 0 || (shared ? p != v->g.self : p == v->g.self))
+                continue;
+            if (v->s->kind == ZIPCCL_STEP_SIZES) {
+                if (m.coded)
+                    read_message(v, &v->s->src, p, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
+                continue;
+            }
+            raw.coded = false;
+            raw.room = m.n * v->t->check->size;
+            content = read_message(v, &v->s->src, p, b, raw, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
+            content.coded = m.coded;
+            write_message(v, &v->s->dst, p, b, m.room, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE, content);
+        }
 }
 
 static uint32_t resend_of(const struct zipccl_plan *plan, uint32_t resolve)
@@ -199,195 +296,154 @@ static uint32_t resend_of(const struct zipccl_plan *plan, uint32_t resolve)
     return resolve;
 }
 
-static void touch_incoming(struct trace *t, uint32_t step, uint32_t p)
+/* The values that came from member 'p', from the message or from where the resend has put them. */
+static struct zipccl_content read_incoming(const struct view *v, uint32_t p, uint32_t b)
 {
-    const struct zipccl_plan *plan = t->check->plan;
-    const struct zipccl_step *s = &plan->steps[step];
-    struct message m = message_of(t->check, s, p, t->rank);
-    bool resend = s->raw_of != ZIPCCL_STEP_NONE;
-    struct content raw = m.content;
+    const struct zipccl_plan *plan = v->t->plan;
+    struct message m = message_of(v, p, v->g.self, b), raw = {m.n, m.n * v->t->check->size, false};
+    bool resend = v->s->raw_of != ZIPCCL_STEP_NONE && m.coded;
+    struct zipccl_content content, again;
 
-    raw.coded = false;
-    if (m.n == 0)
-        return;
-    if (s->kind == ZIPCCL_STEP_EXCHANGE) {
-        if (!resend || m.n >= plan->raw_below_n)
-            touch(t, step, &s->dst, p, true, resend ? OVERFLOW : ALWAYS, m.room, m.content);
-        return;
-    }
-    if (s->kind == ZIPCCL_STEP_RESOLVE) {
-        if (m.content.coded)
-            touch(t, step, &s->src, p, false, ALWAYS, m.room, m.content);
-        return;
-    }
-    /* DECODE: from the messages, or from where the resend has put raw elements. */
-    touch(t, step, &s->src, p, false, resend && m.content.coded ? NO_OVERFLOW : ALWAYS, m.room,
-          m.content);
-    if (resend && m.content.coded) {
-        const struct zipccl_step *again = &plan->steps[resend_of(plan, s->raw_of)];
-
-        touch(t, step, &again->dst, p, false, OVERFLOW, m.n * t->check->size, raw);
-    }
-    touch(t, step, &s->dst, p, true, ALWAYS, m.n * t->check->size, raw);
+    content = read_message(v, &v->s->src, p, b, m, resend ? ZIPCCL_NO_OVERFLOW : ZIPCCL_ALWAYS,
+                           v->s->raw_of);
+    content.coded = false;
+    if (!resend)
+        return content;
+    again = read_message(v, &plan->steps[resend_of(plan, v->s->raw_of)].dst, p, b, raw,
+                         ZIPCCL_OVERFLOWED, v->s->raw_of);
+    if (v->t->status == ZIPCCL_OK && again.who != ZIPCCL_NOBODY && content.who != ZIPCCL_NOBODY &&
+        (again.who != content.who || again.level != content.level || again.lo != content.lo))
+        v->t->status = zipccl_check_fail(v->t->check, v->step, "content",
+                                         "rank %u: the resend of member %u is not what the message "
+                                         "holds",
+                                         v->g.rank, p);
+    return content;
 }
 
-static void touch_copy(struct trace *t, uint32_t step)
+static void trace_incoming(const struct view *v)
 {
-    const struct zipccl_step *s = &t->check->plan->steps[step];
-    size_t nbytes = block_n(t->check, t->rank, t->rank) * t->check->size;
-    struct content own = {t->rank, false, locate(t, &s->src, t->rank), nbytes};
+    for (uint32_t p = 0; p < v->g.size; p++)
+        for (uint32_t b = 0; b < v->g.nblocks; b++) {
+            struct message m = message_of(v, p, v->g.self, b);
+            bool sends = v->s->pattern != ZIPCCL_PATTERN_BROADCAST || p == v->g.root;
 
-    if (nbytes == 0)
-        return;
-    touch(t, step, &s->src, t->rank, false, ALWAYS, nbytes, own);
-    touch(t, step, &s->dst, t->rank, true, ALWAYS, nbytes, own);
-}
-
-static void touch_step(struct trace *t, uint32_t step)
-{
-    const struct zipccl_plan *plan = t->check->plan;
-    const struct zipccl_step *s = &plan->steps[step];
-    bool sends = s->kind != ZIPCCL_STEP_RESOLVE && s->kind != ZIPCCL_STEP_DECODE;
-    bool receives = s->kind != ZIPCCL_STEP_ENCODE && s->kind != ZIPCCL_STEP_SIZES;
-    bool own = s->kind == ZIPCCL_STEP_EXCHANGE && s->lowering == ZIPCCL_LOWER_RING;
-    uint32_t root = s->root;
-
-    if (s->kind == ZIPCCL_STEP_COPY) {
-        touch_copy(t, step);
-    } else if (s->pattern == ZIPCCL_PATTERN_BROADCAST) {
-        if (sends && t->rank == root)
-            touch_outgoing(t, step, t->rank == 0);
-        if (receives && t->rank != root)
-            touch_incoming(t, step, root);
-    } else {
-        /* An all-gather has one message for all, whichever peer is asked about. */
-        if (sends && s->pattern == ZIPCCL_PATTERN_ALL_GATHER)
-            touch_outgoing(t, step, t->rank == 0);
-        for (uint32_t p = 0; p < plan->nranks; p++) {
-            if (sends && s->pattern != ZIPCCL_PATTERN_ALL_GATHER && p != t->rank)
-                touch_outgoing(t, step, p);
-            if (receives && (p != t->rank || own))
-                touch_incoming(t, step, p);
+            if (m.n == 0 || p == v->g.self || !sends)
+                continue;
+            if (v->s->kind == ZIPCCL_STEP_DECODE)
+                write_message(v, &v->s->dst, p, b, m.n * v->t->check->size, ZIPCCL_ALWAYS,
+                              ZIPCCL_STEP_NONE, read_incoming(v, p, b));
+            else if (m.coded)
+                read_message(v, &v->s->src, p, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
         }
-    }
 }
 
-static int by_place(const void *a, const void *b)
+/* Contributions must be each member's, of the same elements; returns their sum. */
+static struct zipccl_content add(const struct view *v, struct zipccl_content sum,
+                                 struct zipccl_content x, uint32_t p)
 {
-    const struct access *x = a, *y = b;
+    bool second = v->s->group == ZIPCCL_GROUP_RAIL;
+    uint8_t level = second ? ZIPCCL_LEVEL_NODE : ZIPCCL_LEVEL_DATA;
+    uint32_t who = second ? p : zipccl_group_rank(&v->g, p);
 
-    if (x->buf != y->buf)
-        return x->buf < y->buf ? -1 : 1;
-    if (x->lo != y->lo)
-        return x->lo < y->lo ? -1 : 1;
-    return x->step < y->step ? -1 : x->step > y->step;
+    if (v->t->status != ZIPCCL_OK || x.who == ZIPCCL_NOBODY)
+        return unknown;
+    if (x.level != level || x.who != who || (p > 0 && x.lo != sum.lo))
+        v->t->status = zipccl_check_fail(
+            v->t->check, v->step, "reduce", "rank %u: contribution %u is byte %zu of %s %u",
+            v->g.rank, p, x.lo, x.level == ZIPCCL_LEVEL_NODE ? "node" : "rank", x.who);
+    return p == 0 ? x : sum;
 }
 
-/* One of a pair of overlapping ranges is a write: is that safe? */
-static zipccl_status check_pair(const struct trace *t, struct access *a, struct access *b)
+static void trace_reduce(const struct view *v)
 {
-    const struct zipccl_check *c = t->check;
-    bool same_chunk = c->plan->steps[a->step].chunk == c->plan->steps[b->step].chunk;
-    struct access *early = a->step <= b->step ? a : b, *late = early == a ? b : a;
+    for (uint32_t b = 0; b < v->g.nblocks; b++) {
+        struct message own = message_of(v, v->g.self, v->g.self, b);
+        struct zipccl_content sum = unknown;
 
-    if (!a->write && !b->write)
-        return ZIPCCL_OK;
-    /* Either the messages count or their resend, never both. */
-    if (a->when != b->when && a->when != ALWAYS && b->when != ALWAYS && same_chunk)
-        return ZIPCCL_OK;
-    if (a->buf == ZIPCCL_BUF_RECV && a->write && b->write)
-        return zipccl_check_fail(c, late->step, "output",
-                                 "rank %u: byte %zu is written by step %u too", t->rank,
-                                 a->lo > b->lo ? a->lo : b->lo, early->step);
-    if (a->noop || b->noop)
-        return ZIPCCL_OK;
-    if (a->user || b->user) {
-        const struct access *read = a->user ? a : b, *write = a->user ? b : a;
+        own.coded = false;
+        own.room = own.n * v->t->check->size;
+        if (own.n == 0)
+            continue;
+        for (uint32_t p = 0; p < v->g.size; p++) {
+            struct zipccl_content x = p == v->g.self ? read_message(v, &v->s->self, p, b, own,
+                                                                    ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE)
+                                                     : read_incoming(v, p, b);
 
-        if (zipccl_check_ordered(c, read->step, write->step))
-            return ZIPCCL_OK;
-        return zipccl_check_fail(c, write->step, "in place",
-                                 "rank %u: overwrites bytes that step %u may still send", t->rank,
-                                 read->step);
-    }
-    if (!zipccl_check_ordered(c, early->step, late->step))
-        return zipccl_check_fail(c, late->step, "order",
-                                 "rank %u: no dependency on step %u, which uses the same bytes",
-                                 t->rank, early->step);
-    if (early->write && !late->write && (late->source == NULL || late->source->step < early->step))
-        late->source = early;
-    return ZIPCCL_OK;
-}
-
-static zipccl_status check_read(const struct trace *t, const struct access *a)
-{
-    const struct access *w = a->source;
-
-    if (w == NULL)
-        return zipccl_check_fail(t->check, a->step, "content",
-                                 "rank %u: reads what no step has written", t->rank);
-    if (w->lo != a->lo || w->hi < a->hi || w->content.rank != a->content.rank ||
-        w->content.coded != a->content.coded || w->content.offset != a->content.offset ||
-        w->content.nbytes != a->content.nbytes)
-        return zipccl_check_fail(t->check, a->step, "content",
-                                 "rank %u: finds another message, left by step %u", t->rank,
-                                 w->step);
-    return ZIPCCL_OK;
-}
-
-/* A write to the receive buffer must be a piece of the block that belongs there. */
-static zipccl_status check_output(const struct trace *t, const struct access *a)
-{
-    const struct zipccl_check *c = t->check;
-    uint32_t from = a->content.rank;
-    size_t first = block_in_recv(c, from, t->rank) * c->size;
-    size_t nbytes = block_n(c, from, t->rank) * c->size;
-    size_t source = block_in_send(c, from, t->rank) * c->size;
-
-    if (a->lo < first || a->hi > first + nbytes || a->content.offset != source + (a->lo - first))
-        return zipccl_check_fail(c, a->step, "output",
-                                 "rank %u: bytes %zu to %zu do not belong to rank %u's byte %zu",
-                                 t->rank, a->lo, a->hi, from, a->content.offset);
-    return ZIPCCL_OK;
-}
-
-static zipccl_status check_accesses(const struct trace *t)
-{
-    const struct zipccl_check *c = t->check;
-    size_t wanted = 0, written = 0;
-
-    if (t->n > 0)
-        qsort(t->list, t->n, sizeof *t->list, by_place);
-    for (size_t i = 0; i < t->n; i++)
-        for (size_t k = i + 1;
-             k < t->n && t->list[k].buf == t->list[i].buf && t->list[k].lo < t->list[i].hi; k++)
-            ZIPCCL_TRY(check_pair(t, &t->list[i], &t->list[k]));
-    for (size_t i = 0; i < t->n; i++) {
-        const struct access *a = &t->list[i];
-
-        if (!a->write && !a->user)
-            ZIPCCL_TRY(check_read(t, a));
-        if (a->write && a->buf == ZIPCCL_BUF_RECV) {
-            ZIPCCL_TRY(check_output(t, a));
-            written += a->hi - a->lo;
+            sum = p > 0 && sum.who == ZIPCCL_NOBODY ? unknown : add(v, sum, x, p);
         }
+        if (sum.who != ZIPCCL_NOBODY) {
+            bool node = v->s->group == ZIPCCL_GROUP_NODE;
+
+            sum.who = node ? v->t->check->topology->node_of[v->g.rank] : 0;
+            sum.level = node ? ZIPCCL_LEVEL_NODE : ZIPCCL_LEVEL_ALL;
+        }
+        write_message(v, &v->s->dst, v->g.self, b, own.room, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE, sum);
     }
-    for (uint32_t p = 0; p < c->plan->nranks; p++)
-        wanted += block_n(c, p, t->rank) * c->size;
-    if (written != wanted)
-        return zipccl_fail(c->error, ZIPCCL_ERR_ARG, "rule 'output': rank %u gets %zu bytes of %zu",
-                           t->rank, written, wanted);
-    return ZIPCCL_OK;
 }
 
-zipccl_status zipccl_check_rank(const struct zipccl_check *c, uint32_t rank)
+static void trace_copy(const struct view *v)
 {
-    struct trace t = {.check = c, .rank = rank, .status = ZIPCCL_OK};
+    if (v->s->pattern == ZIPCCL_PATTERN_BROADCAST && v->g.self != v->g.root)
+        return;
+    for (uint32_t b = 0; b < v->g.nblocks; b++) {
+        size_t n = v->s->pattern == ZIPCCL_PATTERN_PAIRS
+                       ? zipccl_check_block_n(v->t->check, v->g.rank, v->g.rank)
+                       : zipccl_group_n(v->t->plan, v->s, &v->g, v->g.self, v->g.self, b);
+        struct message m = {n, n * v->t->check->size, false};
 
-    for (uint32_t i = 0; i < c->plan->nsteps; i++)
-        touch_step(&t, i);
-    if (t.status == ZIPCCL_OK)
-        t.status = check_accesses(&t);
-    free(t.list);
+        if (n > 0)
+            write_message(
+                v, &v->s->dst, v->g.self, b, m.room, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE,
+                read_message(v, &v->s->src, v->g.self, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE));
+    }
+}
+
+static void trace_step(const struct view *v)
+{
+    switch (v->s->kind) {
+    case ZIPCCL_STEP_ENCODE:
+    case ZIPCCL_STEP_SIZES: trace_outgoing(v); break;
+    case ZIPCCL_STEP_EXCHANGE: trace_exchange(v); break;
+    case ZIPCCL_STEP_RESOLVE:
+    case ZIPCCL_STEP_DECODE: trace_incoming(v); break;
+    case ZIPCCL_STEP_REDUCE: trace_reduce(v); break;
+    default: trace_copy(v); break;
+    }
+}
+
+static bool prepare(struct trace *t)
+{
+    size_t nchains = (ZIPCCL_BUF_TMP + 1u) * (UINT8_MAX + 1u);
+
+    t->ranks = calloc(t->plan->nranks, sizeof *t->ranks);
+    for (uint32_t r = 0; t->ranks != NULL && r < t->plan->nranks; r++) {
+        t->ranks[r].newest = malloc(nchains * sizeof *t->ranks[r].newest);
+        if (t->ranks[r].newest == NULL)
+            return false;
+        memset(t->ranks[r].newest, 0xff, nchains * sizeof *t->ranks[r].newest);
+    }
+    return t->ranks != NULL;
+}
+
+zipccl_status zipccl_check_world(const struct zipccl_check *c)
+{
+    struct trace t = {.check = c, .plan = c->plan, .status = ZIPCCL_OK};
+    uint32_t nranks = c->plan->nranks;
+
+    if (!prepare(&t))
+        t.status = zipccl_fail(c->error, ZIPCCL_ERR_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < c->plan->nsteps && t.status == ZIPCCL_OK; i++)
+        for (uint32_t r = 0; r < nranks; r++) {
+            struct view v = view_of(&t, i, r);
+
+            trace_step(&v);
+        }
+    for (uint32_t r = 0; r < nranks && t.status == ZIPCCL_OK; r++)
+        t.status = zipccl_check_accesses(c, r, &t.ranks[r]);
+    for (uint32_t r = 0; t.ranks != NULL && r < nranks; r++) {
+        free(t.ranks[r].list);
+        free(t.ranks[r].newest);
+    }
+    free(t.ranks);
     return t.status;
 }

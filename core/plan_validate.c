@@ -14,7 +14,7 @@ zipccl_status zipccl_check_fail(const struct zipccl_check *c, uint32_t step, con
                                 const char *format, ...)
 {
     static const char *const kinds[] = {"encode", "sizes", "exchange", "resolve",
-                                        "decode", "copy",  "native"};
+                                        "decode", "copy",  "native",   "reduce"};
     unsigned kind = c->plan->steps[step].kind;
     char text[256];
     va_list args;
@@ -28,7 +28,12 @@ zipccl_status zipccl_check_fail(const struct zipccl_check *c, uint32_t step, con
 
 static bool is_staging(const struct zipccl_place *p)
 {
-    return p->buf == ZIPCCL_BUF_TX || p->buf == ZIPCCL_BUF_RX;
+    return p->buf != ZIPCCL_BUF_SEND && p->buf != ZIPCCL_BUF_RECV;
+}
+
+static bool is_reduction(const struct zipccl_check *c)
+{
+    return c->plan->op == ZIPCCL_REDUCE_SCATTER || c->plan->op == ZIPCCL_ALL_REDUCE;
 }
 
 static bool is_uneven(const struct zipccl_check *c)
@@ -47,26 +52,57 @@ static uint32_t pattern_of(uint32_t op)
     }
 }
 
+/* Reductions of our own exchange contributions, and all_reduce gathers what it has summed. */
+static bool has_pattern(const struct zipccl_check *c, const struct zipccl_step *s)
+{
+    if (is_reduction(c) && s->kind != ZIPCCL_STEP_NATIVE)
+        return s->pattern == ZIPCCL_PATTERN_ALL_TO_ALL ||
+               (s->pattern == ZIPCCL_PATTERN_ALL_GATHER && s->kind != ZIPCCL_STEP_REDUCE);
+    return s->pattern == pattern_of(c->plan->op);
+}
+
+/* Who takes part, and what a REDUCE says of its sum. */
+static zipccl_status check_group(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_plan *plan = c->plan;
+    const struct zipccl_step *s = &plan->steps[i];
+    bool last = s->group != ZIPCCL_GROUP_NODE;
+
+    if (!has_pattern(c, s) || (is_uneven(c) && s->group != ZIPCCL_GROUP_WORLD))
+        return zipccl_check_fail(c, i, "form", "its pattern or group does not serve %s",
+                                 zipccl_op_name((enum zipccl_op)plan->op));
+    if (!zipccl_step_fits(s, c->topology))
+        return zipccl_check_fail(c, i, "form", "the nodes have no such group or blocks");
+    if (s->kind != ZIPCCL_STEP_REDUCE)
+        return s->redop == 0 && s->first == 0 && s->round == 0
+                   ? ZIPCCL_OK
+                   : zipccl_check_fail(c, i, "form", "only a REDUCE has an operator");
+    if (!is_reduction(c) || s->redop != (last ? plan->redop : ZIPCCL_SUM))
+        return zipccl_check_fail(c, i, "reduce", "its operator is not that of its level");
+    if (s->first != 1 || s->round != 1)
+        return zipccl_check_fail(c, i, "reduce", "a sum starts and is rounded in one step");
+    return ZIPCCL_OK;
+}
+
 static zipccl_status check_numbers(const struct zipccl_check *c, uint32_t i)
 {
     const struct zipccl_plan *plan = c->plan;
     const struct zipccl_step *s = &plan->steps[i];
     bool on_codec = s->kind == ZIPCCL_STEP_ENCODE || s->kind == ZIPCCL_STEP_DECODE ||
-                    s->kind == ZIPCCL_STEP_COPY;
-    bool whole = s->kind == ZIPCCL_STEP_COPY || s->kind == ZIPCCL_STEP_NATIVE;
-    size_t n = zipccl_chunk_n(plan->count, plan->chunk_n, s->chunk);
+                    s->kind == ZIPCCL_STEP_COPY || s->kind == ZIPCCL_STEP_REDUCE;
+    bool whole = s->kind == ZIPCCL_STEP_COPY && s->n == plan->count;
+    size_t n = zipccl_plan_owner_n(plan, s->chunk, 0);
 
-    if (s->kind > ZIPCCL_STEP_NATIVE || s->form > ZIPCCL_FORM_EXACT ||
-        s->lowering > ZIPCCL_LOWER_RING || s->src.buf > ZIPCCL_BUF_RX || s->dst.buf > ZIPCCL_BUF_RX)
+    if (s->kind > ZIPCCL_STEP_REDUCE || s->self.buf > ZIPCCL_BUF_TMP ||
+        s->form > ZIPCCL_FORM_EXACT || s->lowering > ZIPCCL_LOWER_RING ||
+        s->src.buf > ZIPCCL_BUF_TMP || s->dst.buf > ZIPCCL_BUF_TMP)
         return zipccl_check_fail(c, i, "form", "a field holds no valid number");
     if (s->lane != (on_codec ? ZIPCCL_LANE_CODEC : ZIPCCL_LANE_WIRE))
         return zipccl_check_fail(c, i, "lane", "it runs on the wrong lane");
-    if (s->pattern != pattern_of(plan->op) || s->group != ZIPCCL_GROUP_WORLD)
-        return zipccl_check_fail(c, i, "form", "its pattern or group does not serve %s",
-                                 zipccl_op_name((enum zipccl_op)plan->op));
+    ZIPCCL_TRY(check_group(c, i));
     if (s->chunk >= plan->nchunks)
         return zipccl_check_fail(c, i, "chunk", "chunk %u of %u", s->chunk, plan->nchunks);
-    if (whole)
+    if (whole || s->kind == ZIPCCL_STEP_NATIVE)
         n = plan->count;
     else if (is_uneven(c))
         n = plan->chunk_n;
@@ -83,7 +119,9 @@ static zipccl_status check_reference(const struct zipccl_check *c, uint32_t i, u
 {
     const struct zipccl_step *steps = c->plan->steps;
 
-    if (other >= i || steps[other].kind != kind || steps[other].chunk != steps[i].chunk)
+    if (other >= i || steps[other].kind != kind || steps[other].chunk != steps[i].chunk ||
+        steps[other].group != steps[i].group || steps[other].pattern != steps[i].pattern ||
+        steps[other].nblocks != steps[i].nblocks || steps[other].remote != steps[i].remote)
         return zipccl_check_fail(c, i, "reference", "step %u is not the one it needs", other);
     if (!zipccl_check_ordered(c, other, i))
         return zipccl_check_fail(c, i, "order", "it may run before step %u, which it needs", other);
@@ -94,18 +132,17 @@ static zipccl_status check_references(const struct zipccl_check *c, uint32_t i)
 {
     const struct zipccl_step *s = &c->plan->steps[i];
     bool is_exchange = s->kind == ZIPCCL_STEP_EXCHANGE;
+    bool decodes = s->kind == ZIPCCL_STEP_DECODE || s->kind == ZIPCCL_STEP_REDUCE;
 
     if (is_exchange && s->form == ZIPCCL_FORM_EXACT)
         ZIPCCL_TRY(check_reference(c, i, s->sizes_of, ZIPCCL_STEP_SIZES));
     else if (s->sizes_of != ZIPCCL_STEP_NONE)
         return zipccl_check_fail(c, i, "reference", "only exact exchanges have sizes");
-    if (s->kind == ZIPCCL_STEP_DECODE && s->form == ZIPCCL_FORM_FIXED &&
-        s->raw_of == ZIPCCL_STEP_NONE)
+    if (decodes && s->form == ZIPCCL_FORM_FIXED && s->raw_of == ZIPCCL_STEP_NONE)
         return zipccl_check_fail(c, i, "reference", "no RESOLVE has read its headers");
     if (s->raw_of == ZIPCCL_STEP_NONE)
         return ZIPCCL_OK;
-    if (!(is_exchange && s->form == ZIPCCL_FORM_RAW) &&
-        !(s->kind == ZIPCCL_STEP_DECODE && s->form == ZIPCCL_FORM_FIXED))
+    if (!(is_exchange && s->form == ZIPCCL_FORM_RAW) && !(decodes && s->form == ZIPCCL_FORM_FIXED))
         return zipccl_check_fail(c, i, "reference", "nothing of it can overflow");
     return check_reference(c, i, s->raw_of, ZIPCCL_STEP_RESOLVE);
 }
@@ -133,7 +170,7 @@ static zipccl_status check_form(const struct zipccl_check *c, uint32_t i)
 
     if (s->kind == ZIPCCL_STEP_COPY || s->kind == ZIPCCL_STEP_NATIVE)
         return ZIPCCL_OK;
-    if ((s->form == ZIPCCL_FORM_RAW && !is_exchange) ||
+    if ((s->form == ZIPCCL_FORM_RAW && !is_exchange && s->kind != ZIPCCL_STEP_REDUCE) ||
         (s->kind == ZIPCCL_STEP_SIZES && s->form != ZIPCCL_FORM_EXACT) ||
         (s->kind == ZIPCCL_STEP_RESOLVE && s->form != ZIPCCL_FORM_FIXED))
         return zipccl_check_fail(c, i, "form", "its kind and form do not go together");
@@ -141,7 +178,8 @@ static zipccl_status check_form(const struct zipccl_check *c, uint32_t i)
         return zipccl_check_fail(c, i, "agree", "capacity is %zu, both ends compute %zu",
                                  s->capacity, capacity);
     if (is_exchange && s->lowering == ZIPCCL_LOWER_RING &&
-        s->pattern != ZIPCCL_PATTERN_ALL_GATHER && s->pattern != ZIPCCL_PATTERN_BROADCAST)
+        ((s->pattern != ZIPCCL_PATTERN_ALL_GATHER && s->pattern != ZIPCCL_PATTERN_BROADCAST) ||
+         s->group != ZIPCCL_GROUP_WORLD))
         return zipccl_check_fail(c, i, "form", "its pattern cannot go around a ring");
     if (s->kind == ZIPCCL_STEP_RESOLVE)
         return check_resend(c, i);
@@ -168,49 +206,75 @@ static zipccl_status check_ring_stride(const struct zipccl_check *c, uint32_t i)
 static zipccl_status check_place(const struct zipccl_check *c, uint32_t i,
                                  const struct zipccl_place *p, bool one_message)
 {
-    if (is_staging(p) ? p->slot >= c->plan->nslots || p->uneven != 0
-                      : (p->uneven != 0) != is_uneven(c))
+    if (is_staging(p) ? p->slot >= c->plan->nslots || p->uneven != 0 || p->by_rank != 0
+                      : (p->uneven != 0) != is_uneven(c) || (p->uneven != 0 && p->by_rank != 0))
         return zipccl_check_fail(c, i, "form", "a place has the wrong slot or peer table");
-    if (one_message && p->peer_stride != 0)
+    if (one_message && p->peer_stride != 0 && !p->by_rank)
         return zipccl_check_fail(c, i, "form", "one message for all has one place");
     return ZIPCCL_OK;
 }
 
+/* Buffers as bits, to say which ones a step may use. */
+#define BUF(name) (1u << ZIPCCL_BUF_##name)
+
+/* Buffers that the step may read and write. */
+static void allowed_bufs(const struct zipccl_check *c, const struct zipccl_step *s, unsigned *src,
+                         unsigned *dst)
+{
+    /* What has been received is passed on within the node, or once it is reduced. */
+    unsigned elements = BUF(SEND) | BUF(TMP);
+
+    if (c->plan->op == ZIPCCL_ALL_REDUCE || s->group == ZIPCCL_GROUP_NODE)
+        elements |= BUF(RECV);
+    *dst = 0;
+    switch (s->kind) {
+    case ZIPCCL_STEP_ENCODE:
+        *src = elements;
+        *dst = BUF(TX);
+        break;
+    case ZIPCCL_STEP_EXCHANGE:
+        *src = s->form == ZIPCCL_FORM_RAW ? elements : BUF(TX);
+        *dst = s->form == ZIPCCL_FORM_RAW && s->raw_of == ZIPCCL_STEP_NONE
+                   ? BUF(RECV) | BUF(RX) | BUF(TMP)
+                   : BUF(RX);
+        break;
+    case ZIPCCL_STEP_SIZES: *src = BUF(TX); break;
+    case ZIPCCL_STEP_RESOLVE: *src = BUF(RX); break;
+    case ZIPCCL_STEP_DECODE:
+        *src = BUF(RX);
+        *dst = BUF(RECV);
+        break;
+    case ZIPCCL_STEP_REDUCE:
+        *src = BUF(RX);
+        *dst = BUF(RECV) | BUF(TMP);
+        break;
+    case ZIPCCL_STEP_COPY:
+        *src = BUF(SEND);
+        *dst = BUF(RECV) | BUF(TMP);
+        break;
+    default: *src = BUF(SEND); *dst = BUF(RECV);
+    }
+}
+
 static zipccl_status check_places(const struct zipccl_check *c, uint32_t i)
 {
-    static const struct {
-        uint8_t src, dst;
-    } bufs[] = {
-        [ZIPCCL_STEP_ENCODE] = {ZIPCCL_BUF_SEND, ZIPCCL_BUF_TX},
-        [ZIPCCL_STEP_DECODE] = {ZIPCCL_BUF_RX, ZIPCCL_BUF_RECV},
-        [ZIPCCL_STEP_COPY] = {ZIPCCL_BUF_SEND, ZIPCCL_BUF_RECV},
-        [ZIPCCL_STEP_NATIVE] = {ZIPCCL_BUF_SEND, ZIPCCL_BUF_RECV},
-    };
     const struct zipccl_step *s = &c->plan->steps[i];
-    bool has_dst = s->kind != ZIPCCL_STEP_SIZES && s->kind != ZIPCCL_STEP_RESOLVE;
-    bool one_out =
-        s->pattern == ZIPCCL_PATTERN_ALL_GATHER || s->pattern == ZIPCCL_PATTERN_BROADCAST;
+    bool one_out = zipccl_step_shares_message(s);
     bool one_in = s->pattern == ZIPCCL_PATTERN_BROADCAST;
-    bool good;
+    bool incoming = s->src.buf == ZIPCCL_BUF_RX;
+    unsigned src, dst;
 
-    if (s->kind == ZIPCCL_STEP_EXCHANGE) {
-        bool raw = s->form == ZIPCCL_FORM_RAW;
-
-        good =
-            s->src.buf == (raw ? ZIPCCL_BUF_SEND : ZIPCCL_BUF_TX) &&
-            s->dst.buf == (raw && s->raw_of == ZIPCCL_STEP_NONE ? ZIPCCL_BUF_RECV : ZIPCCL_BUF_RX);
-    } else if (s->kind == ZIPCCL_STEP_SIZES) {
-        good = s->src.buf == ZIPCCL_BUF_TX;
-    } else if (s->kind == ZIPCCL_STEP_RESOLVE) {
-        good = s->src.buf == ZIPCCL_BUF_RX;
-    } else {
-        good = s->src.buf == bufs[s->kind].src && s->dst.buf == bufs[s->kind].dst;
-    }
-    if (!good)
+    allowed_bufs(c, s, &src, &dst);
+    if (!(src & 1u << s->src.buf) || (dst != 0 && !(dst & 1u << s->dst.buf)))
         return zipccl_check_fail(c, i, "form", "its kind and buffers do not go together");
-    ZIPCCL_TRY(check_place(c, i, &s->src, s->src.buf == ZIPCCL_BUF_RX ? one_in : one_out));
-    if (has_dst)
+    ZIPCCL_TRY(check_place(c, i, &s->src, incoming ? one_in : one_out));
+    if (dst != 0)
         ZIPCCL_TRY(check_place(c, i, &s->dst, s->dst.buf == ZIPCCL_BUF_TX ? one_out : one_in));
+    if (s->kind == ZIPCCL_STEP_REDUCE) {
+        if (s->self.buf != ZIPCCL_BUF_SEND && s->self.buf != ZIPCCL_BUF_TMP)
+            return zipccl_check_fail(c, i, "form", "its kind and buffers do not go together");
+        ZIPCCL_TRY(check_place(c, i, &s->self, false));
+    }
     return check_ring_stride(c, i);
 }
 
@@ -250,6 +314,22 @@ static zipccl_status order_steps(struct zipccl_check *c)
     return ZIPCCL_OK;
 }
 
+/* Room for the sums of a chunk, and for a decoded block on a cache line of its own. */
+static zipccl_status check_accumulator(const struct zipccl_plan *plan, size_t size,
+                                       struct zipccl_error *error)
+{
+    size_t wanted = (plan->chunk_n * sizeof(float) + 63) / 64 * 64;
+
+    for (uint32_t i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].kind == ZIPCCL_STEP_REDUCE &&
+            plan->acc_bytes <
+                wanted + (plan->steps[i].form == ZIPCCL_FORM_RAW ? 0 : plan->chunk_n * size))
+            return zipccl_fail(error, ZIPCCL_ERR_ARG,
+                               "rule 'staging': step %u needs an accumulator of %zu elements", i,
+                               plan->chunk_n);
+    return ZIPCCL_OK;
+}
+
 /* The plan as a whole. */
 static zipccl_status check_plan(const struct zipccl_plan *plan,
                                 const struct zipccl_topology *topology, const size_t *splits,
@@ -257,19 +337,25 @@ static zipccl_status check_plan(const struct zipccl_plan *plan,
 {
     size_t size = zipccl_dtype_size((enum zipccl_dtype)plan->dtype);
     size_t nranks = topology->nranks;
+    size_t block_n = plan->shard_n > 0 ? plan->shard_n : plan->count;
 
     if (plan->nranks != nranks || size == 0 || plan->op >= ZIPCCL_NUM_OPS || plan->root >= nranks)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "the plan is not one for %u ranks",
                            topology->nranks);
-    if (plan->tx_bytes > SIZE_MAX - plan->rx_bytes ||
-        (max_staging_bytes > 0 && plan->tx_bytes + plan->rx_bytes > max_staging_bytes))
+    if (zipccl_plan_staging_bytes(plan) == SIZE_MAX ||
+        (max_staging_bytes > 0 && zipccl_plan_staging_bytes(plan) > max_staging_bytes))
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "rule 'staging': %zu + %zu bytes, bound is %zu",
                            plan->tx_bytes, plan->rx_bytes, max_staging_bytes);
+    if (plan->shard_n > 0 && (plan->op != ZIPCCL_ALL_REDUCE ||
+                              plan->shard_n != plan->count / nranks + (plan->count % nranks != 0)))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "rule 'chunk': shards of %zu of %zu elements",
+                           plan->shard_n, plan->count);
     if (plan->count > 0 && (plan->chunk_n == 0 || plan->nchunks == 0 ||
-                            zipccl_chunk_n(plan->count, plan->chunk_n, plan->nchunks - 1) == 0 ||
-                            zipccl_chunk_n(plan->count, plan->chunk_n, plan->nchunks) != 0))
+                            zipccl_chunk_n(block_n, plan->chunk_n, plan->nchunks - 1) == 0 ||
+                            zipccl_chunk_n(block_n, plan->chunk_n, plan->nchunks) != 0))
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "rule 'chunk': %u chunks of %zu are not %zu",
                            plan->nchunks, plan->chunk_n, plan->count);
+    ZIPCCL_TRY(check_accumulator(plan, size, error));
     if (plan->op != ZIPCCL_ALLTOALLV && plan->op != ZIPCCL_SENDRECV)
         return ZIPCCL_OK;
     if (splits == NULL)
@@ -310,15 +396,7 @@ static zipccl_status check_all(struct zipccl_check *c)
         ZIPCCL_TRY(check_form(c, i));
         ZIPCCL_TRY(check_places(c, i));
     }
-    if (native)
-        return ZIPCCL_OK;
-    if (plan->op == ZIPCCL_REDUCE_SCATTER || plan->op == ZIPCCL_ALL_REDUCE)
-        return plan->count == 0
-                   ? ZIPCCL_OK
-                   : zipccl_fail(c->error, ZIPCCL_ERR_ARG, "rule 'output': no step reduces");
-    for (uint32_t rank = 0; rank < plan->nranks; rank++)
-        ZIPCCL_TRY(zipccl_check_rank(c, rank));
-    return ZIPCCL_OK;
+    return native ? ZIPCCL_OK : zipccl_check_world(c);
 }
 
 zipccl_status zipccl_plan_validate(const struct zipccl_plan *plan,
@@ -326,7 +404,8 @@ zipccl_status zipccl_plan_validate(const struct zipccl_plan *plan,
                                    const size_t *splits, size_t max_staging_bytes,
                                    struct zipccl_error *error)
 {
-    struct zipccl_check c = {.plan = plan, .in_place = in_place, .splits = splits, .error = error};
+    struct zipccl_check c = {
+        .plan = plan, .topology = topology, .in_place = in_place, .splits = splits, .error = error};
     size_t *send_displs = NULL, *recv_displs = NULL;
     zipccl_status status;
 

@@ -131,6 +131,37 @@ static void reduce_float(enum zipccl_dtype dtype, enum zipccl_redop redop,
     }
 }
 
+void zipccl_accumulate(enum zipccl_dtype dtype, float *acc, const void *x, size_t n, bool first)
+{
+    float block[BLOCK_N];
+
+    for (size_t start = 0; start < n; start += BLOCK_N) {
+        size_t len = n - start < BLOCK_N ? n - start : BLOCK_N;
+
+        load_floats(dtype, x, start, len, first ? acc + start : block);
+        if (!first)
+            accumulate_f(ZIPCCL_SUM, acc + start, block, len, false);
+    }
+}
+
+void zipccl_round_sums(enum zipccl_dtype dtype, const float *acc, size_t n, uint32_t divisor,
+                       void *dst)
+{
+    float block[BLOCK_N];
+
+    if (divisor == 1) {
+        store_floats(dtype, acc, 0, n, dst);
+        return;
+    }
+    for (size_t start = 0; start < n; start += BLOCK_N) {
+        size_t len = n - start < BLOCK_N ? n - start : BLOCK_N;
+
+        for (size_t i = 0; i < len; i++)
+            block[i] = acc[start + i] / (float)divisor;
+        store_floats(dtype, block, 0, len, (char *)dst + start * zipccl_dtype_size(dtype));
+    }
+}
+
 static void reduce_double(enum zipccl_redop redop, const void *const *sources, size_t nsources,
                           size_t n, void *dst)
 {

@@ -83,4 +83,20 @@ bool zipccl_reduce_serves(enum zipccl_dtype dtype, enum zipccl_redop redop);
 zipccl_status zipccl_reduce(enum zipccl_dtype dtype, enum zipccl_redop redop,
                             const void *const *sources, size_t nsources, size_t n, void *dst);
 
+/*
+ * Add 'n' elements of 'x' to the fp32 sums in 'acc', or start the sums with them if 'first'.
+ *
+ * dtype  bf16, fp16 or fp32
+ * x      [n] elements, aligned to the element
+ */
+void zipccl_accumulate(enum zipccl_dtype dtype, float *acc, const void *x, size_t n, bool first);
+
+/*
+ * Round 'n' sums to 'dtype', after one division by 'divisor' if that is not 1; as zipccl_reduce().
+ *
+ * dst  [n] elements; may be anything but 'acc'
+ */
+void zipccl_round_sums(enum zipccl_dtype dtype, const float *acc, size_t n, uint32_t divisor,
+                       void *dst);
+
 #endif

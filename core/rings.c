@@ -75,17 +75,28 @@ static size_t part_of(const struct rings *rings, size_t nbytes, uint32_t c, size
     return rings->unit * zipccl_ring_part(nbytes / rings->unit, rings->nchannels, c);
 }
 
-/*
- * One round of a ring collective on all channels: block 'send_hops' behind this rank goes ahead,
- * and the block that the rank behind sends in the same round arrives.
- *
- * start  [nranks + 1] byte offsets of the blocks, the same for 'send' and 'recv'
- */
-static zipccl_status ring_round(struct zipccl_transport *t, const struct rings *rings,
+/* Give up for every rank: one that cannot go on must not leave the others waiting. */
+static zipccl_status abort_with(struct zipccl_transport *t, zipccl_status status)
+{
+    t->ops->abort(t);
+    return status;
+}
+
+/* Close a group whatever happened inside, so that the handle is left in order. */
+static zipccl_status end_group(struct zipccl_transport *t, zipccl_status posted)
+{
+    zipccl_status ended;
+
+    if (posted != ZIPCCL_OK)
+        abort_with(t, posted);
+    ended = t->ops->group_end(t);
+    return posted != ZIPCCL_OK ? posted : ended;
+}
+
+static zipccl_status post_round(struct zipccl_transport *t, const struct rings *rings,
                                 const size_t *start, uint32_t send_hops, const char *send,
                                 char *recv)
 {
-    ZIPCCL_TRY(t->ops->group_begin(t));
     for (uint32_t c = 0; c < rings->nchannels; c++) {
         uint32_t out = behind(rings, c, send_hops), in = behind(rings, c, send_hops + 1);
         size_t first, n;
@@ -97,7 +108,21 @@ static zipccl_status ring_round(struct zipccl_transport *t, const struct rings *
         if (n > 0)
             ZIPCCL_TRY(t->ops->recv(t, behind(rings, c, 1), recv + start[in] + first, n));
     }
-    return t->ops->group_end(t);
+    return ZIPCCL_OK;
+}
+
+/*
+ * One round of a ring collective on all channels: block 'send_hops' behind this rank goes ahead,
+ * and the block that the rank behind sends in the same round arrives.
+ *
+ * start  [nranks + 1] byte offsets of the blocks, the same for 'send' and 'recv'
+ */
+static zipccl_status ring_round(struct zipccl_transport *t, const struct rings *rings,
+                                const size_t *start, uint32_t send_hops, const char *send,
+                                char *recv)
+{
+    ZIPCCL_TRY(t->ops->group_begin(t));
+    return end_group(t, post_round(t, rings, start, send_hops, send, recv));
 }
 
 /* Gather blocks in 'buf', of which this rank's own is in place: hops 0, 1, ... N-2. */
@@ -129,22 +154,19 @@ static size_t *equal_starts(uint32_t nblocks, size_t nbytes)
     return start;
 }
 
+static zipccl_status post_own(struct zipccl_transport *t, void *dst, const void *src, size_t nbytes)
+{
+    ZIPCCL_TRY(t->ops->send(t, t->rank, src, nbytes));
+    return t->ops->recv(t, t->rank, dst, nbytes);
+}
+
 /* Move this rank's own block; as a message to itself, since only the transport touches payload. */
 static zipccl_status copy_own(struct zipccl_transport *t, void *dst, const void *src, size_t nbytes)
 {
     if (nbytes == 0 || dst == src)
         return ZIPCCL_OK;
     ZIPCCL_TRY(t->ops->group_begin(t));
-    ZIPCCL_TRY(t->ops->send(t, t->rank, src, nbytes));
-    ZIPCCL_TRY(t->ops->recv(t, t->rank, dst, nbytes));
-    return t->ops->group_end(t);
-}
-
-/* Give up for every rank: one that cannot go on must not leave the others waiting. */
-static zipccl_status abort_with(struct zipccl_transport *t, zipccl_status status)
-{
-    t->ops->abort(t);
-    return status;
+    return end_group(t, post_own(t, dst, src, nbytes));
 }
 
 zipccl_status zipccl_rings_all_gather(struct zipccl_transport *t, const void *send, void *recv,
@@ -171,10 +193,9 @@ zipccl_status zipccl_rings_all_gather(struct zipccl_transport *t, const void *se
 }
 
 /* In round k the rank k hops after the root sends to the next. */
-static zipccl_status broadcast_round(struct zipccl_transport *t, const struct rings *rings,
-                                     uint32_t root, uint32_t k, char *buf, size_t nbytes)
+static zipccl_status post_broadcast(struct zipccl_transport *t, const struct rings *rings,
+                                    uint32_t root, uint32_t k, char *buf, size_t nbytes)
 {
-    ZIPCCL_TRY(t->ops->group_begin(t));
     for (uint32_t c = 0; c < rings->nchannels; c++) {
         size_t first, n = part_of(rings, nbytes, c, &first);
 
@@ -183,7 +204,7 @@ static zipccl_status broadcast_round(struct zipccl_transport *t, const struct ri
         if (n > 0 && behind(rings, c, k + 1) == root)
             ZIPCCL_TRY(t->ops->recv(t, behind(rings, c, 1), buf + first, n));
     }
-    return t->ops->group_end(t);
+    return ZIPCCL_OK;
 }
 
 zipccl_status zipccl_rings_broadcast(struct zipccl_transport *t, void *buf, size_t nbytes,
@@ -194,8 +215,11 @@ zipccl_status zipccl_rings_broadcast(struct zipccl_transport *t, void *buf, size
 
     if (status != ZIPCCL_OK)
         return abort_with(t, status);
-    for (uint32_t k = 0; k + 1 < t->nranks && status == ZIPCCL_OK; k++)
-        status = broadcast_round(t, &rings, root, k, buf, nbytes);
+    for (uint32_t k = 0; k + 1 < t->nranks && status == ZIPCCL_OK; k++) {
+        status = t->ops->group_begin(t);
+        if (status == ZIPCCL_OK)
+            status = end_group(t, post_broadcast(t, &rings, root, k, buf, nbytes));
+    }
     rings_free(&rings);
     return status;
 }
@@ -271,12 +295,11 @@ static zipccl_status native_broadcast(struct zipccl_transport *t,
 }
 
 /* Equal or uneven all-to-all, and sendrecv: one group of pairs, oneself included. */
-static zipccl_status pairs(struct zipccl_transport *t, const struct zipccl_native_call *call)
+static zipccl_status post_pairs(struct zipccl_transport *t, const struct zipccl_native_call *call)
 {
     size_t size = zipccl_dtype_size(call->dtype);
     bool equal = call->op == ZIPCCL_ALLTOALL;
 
-    ZIPCCL_TRY(t->ops->group_begin(t));
     for (uint32_t p = 0; p < t->nranks; p++) {
         size_t n = equal ? call->count : call->send_counts[p];
         size_t at = equal ? p * call->count : call->send_displs[p];
@@ -288,7 +311,13 @@ static zipccl_status pairs(struct zipccl_transport *t, const struct zipccl_nativ
         if (n > 0)
             ZIPCCL_TRY(t->ops->recv(t, p, (char *)call->recv + at * size, n * size));
     }
-    return t->ops->group_end(t);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status pairs(struct zipccl_transport *t, const struct zipccl_native_call *call)
+{
+    ZIPCCL_TRY(t->ops->group_begin(t));
+    return end_group(t, post_pairs(t, call));
 }
 
 zipccl_status zipccl_rings_native(struct zipccl_transport *t, const struct zipccl_native_call *call,

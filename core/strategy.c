@@ -12,11 +12,25 @@
 #include <string.h>
 
 const struct zipccl_strategy *const zipccl_strategies[] = {
-    &zipccl_strategy_native,     &zipccl_strategy_raw_direct,
-    &zipccl_strategy_raw_ring,   &zipccl_strategy_fixed_direct,
-    &zipccl_strategy_fixed_ring, &zipccl_strategy_exact_direct,
-    &zipccl_strategy_exact_ring, NULL,
+    &zipccl_strategy_native,
+    &zipccl_strategy_raw_direct,
+    &zipccl_strategy_raw_ring,
+    &zipccl_strategy_raw_two_level,
+    &zipccl_strategy_fixed_direct,
+    &zipccl_strategy_fixed_ring,
+    &zipccl_strategy_fixed_two_level,
+    &zipccl_strategy_exact_direct,
+    &zipccl_strategy_exact_ring,
+    &zipccl_strategy_exact_two_level,
+    NULL,
 };
+
+bool zipccl_strategy_chunks(const struct zipccl_strategy *strategy, const struct zipccl_call *call)
+{
+    bool reduces = call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE;
+
+    return strategy->chunked || (reduces && strategy->chunks_reductions);
+}
 
 const struct zipccl_strategy *zipccl_strategy_find(const char *name)
 {
@@ -126,7 +140,7 @@ static void try_strategies(bool compressed, const struct zipccl_call *call,
 {
     for (unsigned i = 0; zipccl_strategies[i] != NULL; i++) {
         const struct zipccl_strategy *strategy = zipccl_strategies[i];
-        uint32_t most = strategy->chunked ? 16 : 1, before = 0;
+        uint32_t most = zipccl_strategy_chunks(strategy, call) ? 16 : 1, before = 0;
 
         if (strategy->compressed != compressed || !strategy->serves(call))
             continue;
@@ -155,7 +169,7 @@ zipccl_status zipccl_choose(const struct zipccl_call *call,
                             struct zipccl_cost *cost)
 {
     enum zipccl_dtype dtype = call->dtype;
-    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes, .context = &dtype};
+    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes, .context = &dtype, .by_n = true};
     bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
     zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
     struct choice best = {NULL, {0}};

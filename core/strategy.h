@@ -1,6 +1,13 @@
 /*
  * strategy.h - the plans that could serve a call, and the choice among them
  *
+ * Ops that only move data, and reductions that native collectives do not or not well enough serve:
+ *     native              the transport's own
+ *     raw|fixed|exact direct     everyone to everyone; reductions: sum and avg of bf16, fp16, fp32
+ *     raw|fixed|exact ring       around rings (all_gather, broadcast)
+ *     raw|fixed|exact two-level  between the nodes once, within them raw (not alltoallv, sendrecv)
+ * raw is uncompressed; fixed has messages of a size known before, exact sends sizes first.
+ *
  * A strategy builds a plan from a call and a topology; it sees no transport, no GPU and no
  * simulator.  The chooser prices candidates at T0 and takes the cheapest.  A choice is a pure
  * function of what both ends of each message know, so all ranks choose alike.
@@ -48,7 +55,8 @@ enum zipccl_mode {
 struct zipccl_strategy {
     const char *name; /* rings add " x<channels>" to it in the name of a plan */
     bool compressed;
-    bool chunked; /* plans differ with nchunks; else they have one chunk */
+    bool chunked;           /* plans differ with nchunks; else they have one chunk */
+    bool chunks_reductions; /* the same of its reductions, where 'chunked' is false */
     bool (*serves)(const struct zipccl_call *call);
     /*
      * Build the plan for 'nchunks' chunks (1 for strategies that are not chunked; clipped to the
@@ -65,6 +73,9 @@ struct zipccl_strategy {
 
 /* All strategies, NULL at the end; native first, then uncompressed, then compressed. */
 extern const struct zipccl_strategy *const zipccl_strategies[];
+
+/* True if plans of 'strategy' for 'call' differ with nchunks. */
+bool zipccl_strategy_chunks(const struct zipccl_strategy *strategy, const struct zipccl_call *call);
 
 /* Find by name; NULL if there is none. */
 const struct zipccl_strategy *zipccl_strategy_find(const char *name);

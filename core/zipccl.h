@@ -9,6 +9,12 @@
  * reduce_scatter with recv == send + rank * recv_count, all_reduce and broadcast with send == recv.
  * Send buffers are not modified.  All ranks call the same collectives in the same order.
  *
+ * Reductions: sum and avg of bf16, fp16 and fp32 have plans of our own, whose bits follow from the
+ * plan alone: contributions are added in fp32 in rank order and rounded once, or, in two levels, in
+ * rank order within each node and then in node order, rounded once a level; avg divides before the
+ * last rounding; a NaN becomes the type's canonical quiet NaN.  The other operators and types, and
+ * native plans, have the transport's bits.
+ *
  * ZIPCCL_ERR_ARG and ZIPCCL_ERR_UNSUPPORTED are found before anything moves and leave the
  * communicator as it was; a rank that gets one alone lets the others wait, as with NCCL, until it
  * repeats the call or calls zipccl_comm_abort().  After any other failure the transport has been

@@ -5,13 +5,10 @@
  */
 #include "experiments/cluster_command.h"
 
+#include "experiments/open_cluster.h"
 #include "experiments/program.h"
-#include "models/cluster.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char program[] = "zipccl";
@@ -45,7 +42,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         }
         options->sets[options->nsets++] = arg;
         return 0;
-    case KEY_CLUSTER_DIR: options->cluster_dir = arg; return 0;
+    case KEY_CLUSTER_DIR:
+        if (options->cluster_dir != NULL) {
+            zipccl_usage_error(program, "--cluster-dir is given twice");
+            return ECANCELED;
+        }
+        options->cluster_dir = arg;
+        return 0;
     case ARGP_KEY_ARG:
         if (options->name != NULL) {
             zipccl_usage_error(program, "cluster: unexpected argument '%s'", arg);
@@ -64,17 +67,8 @@ static zipccl_status open_cluster(const char *name, const char *folder,
                                   const struct options *options, struct zipccl_cluster_file **file,
                                   struct zipccl_cluster *cluster, struct zipccl_error *error)
 {
-    zipccl_status status;
-
-    ZIPCCL_TRY(zipccl_cluster_open(name, folder, file, error));
-    status = ZIPCCL_OK;
-    for (size_t i = 0; status == ZIPCCL_OK && i < options->nsets; i++)
-        status = zipccl_cluster_set(*file, options->sets[i], error);
-    if (status == ZIPCCL_OK)
-        status = zipccl_cluster_get(*file, cluster, error);
-    if (status != ZIPCCL_OK)
-        zipccl_cluster_close(*file);
-    return status;
+    ZIPCCL_TRY(zipccl_cluster_open_with(name, folder, options->sets, options->nsets, file, error));
+    return zipccl_cluster_get(*file, cluster, error);
 }
 
 static void show_setting(const struct zipccl_cluster_setting *setting)
@@ -114,40 +108,6 @@ static zipccl_status check(const char *folder, const struct options *options,
     return ZIPCCL_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Names of the .yaml files in 'folder', sorted; owned by the caller. */
-static zipccl_status read_names(const char *folder, char ***out, size_t *n,
-                                struct zipccl_error *error)
-{
-    enum { MAX_CLUSTERS = 1024 };
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-
-    if (dir == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", folder, strerror(errno));
-    *n = 0;
-    *out = calloc(MAX_CLUSTERS, sizeof **out);
-    while (*out != NULL && *n < MAX_CLUSTERS && (entry = readdir(dir)) != NULL) {
-        size_t length = strlen(entry->d_name);
-
-        if (length <= 5 || strcmp(entry->d_name + length - 5, ".yaml") != 0)
-            continue;
-        (*out)[*n] = strdup(entry->d_name);
-        if ((*out)[*n] == NULL)
-            break;
-        (*out)[(*n)++][length - 5] = '\0';
-    }
-    closedir(dir);
-    if (*out == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "clusters: out of memory");
-    qsort(*out, *n, sizeof **out, compare_names);
-    return ZIPCCL_OK;
-}
-
 static zipccl_status list(const char *folder, const struct options *options,
                           struct zipccl_error *error)
 {
@@ -155,21 +115,19 @@ static zipccl_status list(const char *folder, const struct options *options,
     char **names;
     size_t n;
 
-    ZIPCCL_TRY(read_names(folder, &names, &n, error));
-    for (size_t i = 0; i < n; i++) {
+    ZIPCCL_TRY(zipccl_cluster_names(folder, &names, &n, error));
+    for (size_t i = 0; status == ZIPCCL_OK && i < n; i++) {
         struct zipccl_cluster_file *file;
         struct zipccl_cluster cluster;
 
-        if (status == ZIPCCL_OK)
-            status = open_cluster(names[i], folder, options, &file, &cluster, error);
-        if (status == ZIPCCL_OK) {
-            printf("%-20s %3u x %-3u %s\n", names[i], cluster.nodes, cluster.gpus_per_node,
-                   cluster.description);
-            zipccl_cluster_close(file);
-        }
-        free(names[i]);
+        status = open_cluster(names[i], folder, options, &file, &cluster, error);
+        if (status != ZIPCCL_OK)
+            break;
+        printf("%-20s %3u x %-3u %s\n", names[i], cluster.nodes, cluster.gpus_per_node,
+               cluster.description);
+        zipccl_cluster_close(file);
     }
-    free(names);
+    zipccl_cluster_names_free(names, n);
     return status;
 }
 
@@ -178,7 +136,7 @@ static int run(const struct options *options)
     static const char *const actions[] = {"list", "show", "check", NULL};
     struct zipccl_error error = {""};
     char folder[4096];
-    zipccl_status status = ZIPCCL_OK;
+    zipccl_status status;
 
     if (options->action == NULL)
         return zipccl_usage_error(program, "cluster: say list, show or check");
@@ -193,10 +151,7 @@ static int run(const struct options *options)
         return zipccl_usage_error(program, "cluster list: unexpected argument '%s'", options->name);
     if (!is_list && options->name == NULL)
         return zipccl_usage_error(program, "cluster %s: name a cluster or a file", options->action);
-    if (options->cluster_dir != NULL)
-        snprintf(folder, sizeof folder, "%s", options->cluster_dir);
-    else
-        status = zipccl_beside_program(ZIPCCL_CLUSTER_DIR, folder, sizeof folder, &error);
+    status = zipccl_cluster_folder(options->cluster_dir, folder, sizeof folder, &error);
     if (status == ZIPCCL_OK)
         status = is_list   ? list(folder, options, &error)
                  : is_show ? show(folder, options, &error)

@@ -70,6 +70,9 @@ zipccl_status zipccl_output_check(struct zipccl_output *output, const char *path
     if (path[0] == '\0')
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "an output path is empty");
     output->path = path;
+    output->standard = output->direct = strcmp(path, "-") == 0;
+    if (output->standard)
+        return ZIPCCL_OK;
     ZIPCCL_TRY(resolve(output, error));
     if (stat(output->target, &info) == 0) {
         if (S_ISDIR(info.st_mode))
@@ -113,10 +116,32 @@ bool zipccl_output_is(const struct zipccl_output *output, const char *path)
            same_place(output->target, path);
 }
 
+zipccl_status zipccl_output_spare(const struct zipccl_output *output, const char *path,
+                                  struct zipccl_error *error)
+{
+    if (!zipccl_output_is(output, path))
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: an output must not overwrite an input",
+                       output->path);
+}
+
+zipccl_status zipccl_output_differ(const struct zipccl_output *a, const struct zipccl_output *b,
+                                   struct zipccl_error *error)
+{
+    if (a->path == NULL || b->path == NULL ||
+        !((a->standard && b->standard) || zipccl_output_is(a, b->target)))
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: two outputs have the same path", a->path);
+}
+
 zipccl_status zipccl_output_open(struct zipccl_output *output, struct zipccl_error *error)
 {
     if (output->path == NULL)
         return ZIPCCL_OK;
+    if (output->standard) {
+        output->file = stdout;
+        return ZIPCCL_OK;
+    }
     if (!output->direct)
         return open_partial(output, error);
     output->file = fopen(output->target, "w");
@@ -130,6 +155,10 @@ zipccl_status zipccl_output_close(struct zipccl_output *output, struct zipccl_er
 {
     if (output->file == NULL)
         return ZIPCCL_OK;
+    if (output->standard) {
+        output->file = NULL;
+        return ZIPCCL_OK;
+    }
     int failed = fflush(output->file) != 0 || ferror(output->file);
     int reason = errno;
 
@@ -154,7 +183,7 @@ zipccl_status zipccl_output_commit(struct zipccl_output *output, struct zipccl_e
 
 void zipccl_output_discard(struct zipccl_output *output)
 {
-    if (output->file != NULL)
+    if (output->file != NULL && !output->standard)
         fclose(output->file);
     output->file = NULL;
     if (output->partial[0] != '\0')

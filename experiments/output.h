@@ -19,17 +19,27 @@ struct zipccl_output {
     char target[4096];  /* links resolved, so that a rename replaces what a link points to */
     char partial[4128]; /* the temporary file, "" if there is none */
     bool direct;        /* not a regular file (a pipe, /dev/stdout): written in place */
+    bool standard;      /* "-": standard output, which stays open; whoever prints to it checks it */
     FILE *file;
 };
 
 /*
- * Check that 'path' can be written, leaving nothing behind.  ZIPCCL_ERR_IO with the reason.
+ * Check that 'path' can be written, leaving nothing behind; "-" is standard output, "./-" a file.
+ * ZIPCCL_ERR_IO with the reason.
  */
 zipccl_status zipccl_output_check(struct zipccl_output *output, const char *path,
                                   struct zipccl_error *error);
 
 /* True if 'output' would overwrite the file at 'path' (compared as files, not as text). */
 bool zipccl_output_is(const struct zipccl_output *output, const char *path);
+
+/* Refuse to overwrite an input: ZIPCCL_ERR_INPUT if 'output' is the file 'path' (NULL: none). */
+zipccl_status zipccl_output_spare(const struct zipccl_output *output, const char *path,
+                                  struct zipccl_error *error);
+
+/* Refuse two outputs in one place, standard output included: ZIPCCL_ERR_INPUT. */
+zipccl_status zipccl_output_differ(const struct zipccl_output *a, const struct zipccl_output *b,
+                                   struct zipccl_error *error);
 
 /* Open the temporary file; text goes to output->file.  ZIPCCL_ERR_IO. */
 zipccl_status zipccl_output_open(struct zipccl_output *output, struct zipccl_error *error);

@@ -52,6 +52,20 @@ int zipccl_usage_error(const char *program, const char *format, ...)
     return ZIPCCL_EXIT_USAGE;
 }
 
+int zipccl_finish_output(const char *program, int code)
+{
+    errno = 0;
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    int reason = errno;
+
+    if (!lost || code != ZIPCCL_EXIT_OK)
+        return code;
+    if (reason != EPIPE)
+        fprintf(stderr, "%s: standard output: cannot write%s%s\n", program, reason != 0 ? ": " : "",
+                reason != 0 ? strerror(reason) : "");
+    return ZIPCCL_EXIT_FAILED;
+}
+
 zipccl_status zipccl_beside_program(const char *name, char *out, size_t size,
                                     struct zipccl_error *error)
 {

@@ -33,6 +33,13 @@ int zipccl_usage_error(const char *program, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
+ * The last thing a program does: see that all of stdout was written.  Returns 'code', or, if that
+ * was success and something was lost, ZIPCCL_EXIT_FAILED after one line that says so; none where
+ * the reader has closed its end, as 'head' does.
+ */
+int zipccl_finish_output(const char *program, int code);
+
+/*
  * Path of 'name' beside the running program ("" for its folder).  ZIPCCL_ERR_IO if /proc tells
  * nothing, ZIPCCL_ERR_NOMEM if 'size' is too small.
  */

@@ -6,30 +6,45 @@
 #include "experiments/replay_command.h"
 
 #include "analysis/report_html.h"
+#include "experiments/import_options.h"
+#include "experiments/import_print.h"
+#include "experiments/open_cluster.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/progress.h"
+#include "experiments/replay_input.h"
 #include "experiments/report.h"
-#include "models/cluster.h"
+#include "experiments/spare_trace.h"
 #include "models/units.h"
 #include "sim/replay.h"
-#include "traces/trace.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char program[] = "zipccl-sim";
-
-enum { MAX_TRACES = 64, MAX_SETS = 64, KEY_CSV = 256, KEY_HTML, KEY_SUMMARY, KEY_CLUSTER_DIR };
-enum { FILE_JSON, FILE_CSV, FILE_HTML, NUM_FILES };
+enum {
+    MAX_TRACES = 64,
+    MAX_SETS = 64,
+    KEY_CSV = 256,
+    KEY_HTML,
+    KEY_PERFETTO,
+    KEY_PERFETTO_MODE,
+    KEY_PERFETTO_RANKS,
+    KEY_SUMMARY,
+    KEY_CLUSTER_DIR
+};
+enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_PERFETTO, NUM_FILES };
 
 struct options {
+    const char *program; /* begins each error */
     const char *traces[MAX_TRACES], *sets[MAX_SETS];
     size_t ntraces, nsets;
     const char *cluster, *cluster_dir;
     const char *files[NUM_FILES];
     bool quiet, summary;
+    bool perfetto_mode, perfetto_ranks; /* given */
     struct zipccl_replay_options replay;
+    struct zipccl_import_options import;
 };
 
 static const struct argp_option option_table[] = {
@@ -53,12 +68,27 @@ static const struct argp_option option_table[] = {
      2},
     {"jobs", 'j', "N", 0, "simulations at once (default: one per core)", 2},
     {NULL, 0, NULL, 0, "What to write:", 3},
-    {"json", 'J', "FILE", 0, "the result as JSON, schema zipccl.replay", 3},
+    {"json", 'J', "FILE", 0,
+     "the result as JSON, schema zipccl.replay; '-' for one of these files is standard output, "
+     "where the table then is left out",
+     3},
     {"csv", KEY_CSV, "FILE", 0, "the rows as CSV", 3},
     {"html", KEY_HTML, "FILE", 0, "one self-contained page: picture, table, settings, assumptions",
      3},
+    {"perfetto", KEY_PERFETTO, "FILE", 0,
+     "the step as Chrome trace events for ui.perfetto.dev: a process a rank, a thread a stream; "
+     "gzip if FILE ends in .gz",
+     3},
+    {"perfetto-mode", KEY_PERFETTO_MODE, "MODE", 0,
+     "raw, compressed or adaptive (default: the last of these that is run)", 3},
+    {"perfetto-ranks", KEY_PERFETTO_RANKS, "N|all", 0,
+     "if there are more than N ranks (default 64), show the first of each node, or of every k-th "
+     "so that they are at most N",
+     3},
     {"summary", KEY_SUMMARY, NULL, 0, "print the summary lines only", 3},
     {"quiet", 'q', NULL, 0, "print no table and no progress", 3},
+    {NULL, 0, NULL, 0, "If the file is of another tool, what it does not say:", 4},
+    ZIPCCL_IMPORT_OPTIONS(4),
     {0}};
 
 static const char doc[] =
@@ -67,10 +97,14 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g\n"
     "  zipccl replay traces/samples/moe64 --cluster h100-8x8-400g --html moe64.html\n"
-    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n\n"
-    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. Several "
-    "traces "
-    "are replayed one after the other; -J, --csv and --html then are refused, since each file "
+    "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g --perfetto step.json.gz\n"
+    "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n"
+    "  zipccl replay workload.txt --cluster a100-8x8-200g --set nodes=16\n\n"
+    "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. A file of "
+    "another tool ('zipccl trace import --help' lists formats) is imported first, and what had to "
+    "be assumed is printed. Several traces "
+    "are replayed one after the other; -J, --csv, --html and --perfetto then are refused, since "
+    "each file "
     "holds "
     "one result.\n\n"
     "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. A result file appears whole or "
@@ -89,7 +123,21 @@ static int set_mode(struct options *options, const char *text)
             replay->sensitivities = i >= 2;
             return 0;
         }
-    zipccl_usage_error(program, "--mode '%s': expected raw, compressed, adaptive or all", text);
+    zipccl_usage_error(options->program, "--mode '%s': expected raw, compressed, adaptive or all",
+                       text);
+    return -1;
+}
+
+static int set_perfetto_mode(struct options *options, const char *text)
+{
+    for (int i = 0; i < ZIPCCL_NUM_STEPS; i++)
+        if (strcmp(text, zipccl_step_names[i]) == 0) {
+            options->replay.timeline_mode = i;
+            options->perfetto_mode = true;
+            return 0;
+        }
+    zipccl_usage_error(options->program,
+                       "--perfetto-mode '%s': expected raw, compressed or adaptive", text);
     return -1;
 }
 
@@ -102,42 +150,55 @@ static int set_fidelity(struct options *options, const char *text)
     else if (strcmp(text, "t2") == 0 || strcmp(text, "T2") == 0)
         options->replay.fidelity = ZIPCCL_FIDELITY_T2;
     else {
-        zipccl_usage_error(program, "--fidelity '%s': expected t0, t1 or t2", text);
+        zipccl_usage_error(options->program, "--fidelity '%s': expected t0, t1 or t2", text);
         return -1;
     }
     return 0;
 }
 
-static int set_number(const char *option, const char *text, enum zipccl_unit unit, double min,
-                      double max, double *out)
+static int set_number(const struct options *options, const char *option, const char *text,
+                      enum zipccl_unit unit, double min, double max, double *out)
 {
     struct zipccl_error error = {""};
 
     if (zipccl_parse_quantity(text, unit, min, max, out, &error) == ZIPCCL_OK)
         return 0;
-    zipccl_usage_error(program, "%s: %s", option, error.text);
+    zipccl_usage_error(options->program, "%s: %s", option, error.text);
     return -1;
 }
 
-static int add_word(const char **list, size_t *n, size_t max, const char *word, const char *what)
+static int set_perfetto_ranks(struct options *options, const char *text)
+{
+    double number = UINT32_MAX;
+    int failed = 0;
+
+    if (strcmp(text, "all") != 0)
+        failed =
+            set_number(options, "--perfetto-ranks", text, ZIPCCL_UNIT_COUNT, 1, 1 << 20, &number);
+    options->replay.timeline_ranks = (uint32_t)number;
+    options->perfetto_ranks = true;
+    return failed;
+}
+
+static int add_word(const struct options *options, const char **list, size_t *n, size_t max,
+                    const char *word, const char *what)
 {
     if (*n >= max) {
-        zipccl_usage_error(program, "more than %zu %s", max, what);
+        zipccl_usage_error(options->program, "more than %zu %s", max, what);
         return -1;
     }
     list[(*n)++] = word;
     return 0;
 }
 
-static int set_file(struct options *options, int file, const char *path)
+static int set_once(const struct options *options, const char **slot, const char *option,
+                    const char *text)
 {
-    static const char *const names[NUM_FILES] = {"-J", "--csv", "--html"};
-
-    if (options->files[file] != NULL) {
-        zipccl_usage_error(program, "%s is given twice", names[file]);
+    if (*slot != NULL) {
+        zipccl_usage_error(options->program, "%s is given twice", option);
         return -1;
     }
-    options->files[file] = path;
+    *slot = text;
     return 0;
 }
 
@@ -148,103 +209,107 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     int failed = 0;
 
     switch (key) {
-    case 'c': options->cluster = arg; break;
+    case 'c': failed = set_once(options, &options->cluster, "--cluster", arg); break;
     case 's':
-        failed = add_word(options->sets, &options->nsets, MAX_SETS, arg, "--set options");
+        failed = add_word(options, options->sets, &options->nsets, MAX_SETS, arg, "--set options");
         break;
-    case KEY_CLUSTER_DIR: options->cluster_dir = arg; break;
+    case KEY_CLUSTER_DIR:
+        failed = set_once(options, &options->cluster_dir, "--cluster-dir", arg);
+        break;
     case 'm': failed = set_mode(options, arg); break;
     case 'f': failed = set_fidelity(options, arg); break;
     case 'r':
-        failed = set_number("--ratio", arg, ZIPCCL_UNIT_NONE, 1, 2, &options->replay.ratio);
+        failed =
+            set_number(options, "--ratio", arg, ZIPCCL_UNIT_NONE, 1, 2, &options->replay.ratio);
         break;
     case 'j':
-        failed = set_number("--jobs", arg, ZIPCCL_UNIT_COUNT, 1, 1024, &number);
+        failed = set_number(options, "--jobs", arg, ZIPCCL_UNIT_COUNT, 1, 1024, &number);
         options->replay.nprocs = (uint32_t)number;
         break;
-    case 'J': failed = set_file(options, FILE_JSON, arg); break;
-    case KEY_CSV: failed = set_file(options, FILE_CSV, arg); break;
-    case KEY_HTML: failed = set_file(options, FILE_HTML, arg); break;
+    case 'J': failed = set_once(options, &options->files[FILE_JSON], "-J", arg); break;
+    case KEY_CSV: failed = set_once(options, &options->files[FILE_CSV], "--csv", arg); break;
+    case KEY_HTML: failed = set_once(options, &options->files[FILE_HTML], "--html", arg); break;
+    case KEY_PERFETTO:
+        failed = set_once(options, &options->files[FILE_PERFETTO], "--perfetto", arg);
+        break;
+    case KEY_PERFETTO_MODE: failed = set_perfetto_mode(options, arg); break;
+    case KEY_PERFETTO_RANKS: failed = set_perfetto_ranks(options, arg); break;
     case KEY_SUMMARY: options->summary = true; break;
     case 'q': options->quiet = true; break;
     case ARGP_KEY_ARG:
-        failed = add_word(options->traces, &options->ntraces, MAX_TRACES, arg, "traces");
+        failed = add_word(options, options->traces, &options->ntraces, MAX_TRACES, arg, "traces");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return zipccl_import_option(options->program, key, arg, &options->import);
     }
     return failed != 0 ? ECANCELED : 0;
 }
 
-static int check_options(const struct options *options)
+/* The timeline shows what a person would run, unless a mode is named. */
+static int check_perfetto(struct options *options)
+{
+    struct zipccl_replay_options *replay = &options->replay;
+    bool runs[ZIPCCL_NUM_STEPS] = {replay->raw, replay->compressed, replay->adaptive};
+
+    replay->timeline = options->files[FILE_PERFETTO] != NULL;
+    if (!replay->timeline && (options->perfetto_mode || options->perfetto_ranks))
+        return zipccl_usage_error(options->program, "replay: --perfetto-%s without --perfetto FILE",
+                                  options->perfetto_mode ? "mode" : "ranks");
+    if (options->perfetto_mode && !runs[replay->timeline_mode])
+        return zipccl_usage_error(options->program,
+                                  "replay: --perfetto-mode %s, which --mode does not run",
+                                  zipccl_step_names[replay->timeline_mode]);
+    while (!runs[replay->timeline_mode])
+        replay->timeline_mode--;
+    return ZIPCCL_EXIT_OK;
+}
+
+static int check_options(struct options *options)
 {
     bool files = false;
 
     for (int i = 0; i < NUM_FILES; i++)
         files = files || options->files[i] != NULL;
     if (options->ntraces == 0)
-        return zipccl_usage_error(program, "replay: no trace given; --help shows how");
+        return zipccl_usage_error(options->program, "replay: no trace given; --help shows how");
     if (options->cluster == NULL)
-        return zipccl_usage_error(program,
+        return zipccl_usage_error(options->program,
                                   "replay: no --cluster given; 'zipccl cluster list' names some");
     if (options->ntraces > 1 && files)
         return zipccl_usage_error(
-            program, "replay: -J, --csv and --html hold one result: give one trace at a time");
+            options->program,
+            "replay: -J, --csv, --html and --perfetto hold one result: give one trace at a time");
     if (options->quiet && options->summary)
-        return zipccl_usage_error(program, "replay: --quiet and --summary exclude each other");
-    return ZIPCCL_EXIT_OK;
-}
-
-/* No output may overwrite the trace, its samples, the cluster file or another output. */
-static zipccl_status check_outputs(const struct options *options, struct zipccl_output *outputs,
-                                   struct zipccl_error *error)
-{
-    static const char *const inside[] = {"trace.jsonl", "trace.jsonl.gz"};
-    const char *trace = options->traces[0];
-
-    for (int i = 0; i < NUM_FILES; i++)
-        ZIPCCL_TRY(zipccl_output_check(&outputs[i], options->files[i], error));
-    for (int i = 0; i < NUM_FILES; i++) {
-        char path[4096];
-        bool is_input =
-            zipccl_output_is(&outputs[i], trace) || zipccl_output_is(&outputs[i], options->cluster);
-
-        for (size_t k = 0; k < sizeof inside / sizeof *inside; k++) {
-            snprintf(path, sizeof path, "%s/%s", trace, inside[k]);
-            is_input = is_input || zipccl_output_is(&outputs[i], path);
-        }
-        if (is_input)
-            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: an output must not overwrite an input",
-                               outputs[i].path);
-        for (int k = 0; k < i; k++)
-            if (outputs[k].path != NULL && zipccl_output_is(&outputs[i], outputs[k].target))
-                return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: two outputs have the same path",
-                                   outputs[i].path);
-    }
-    return ZIPCCL_OK;
+        return zipccl_usage_error(options->program,
+                                  "replay: --quiet and --summary exclude each other");
+    return check_perfetto(options);
 }
 
 static zipccl_status open_cluster(const struct options *options, struct zipccl_cluster_file **out,
                                   struct zipccl_error *error)
 {
-    struct zipccl_cluster_file *file = NULL;
-    struct zipccl_cluster cluster;
     char folder[4096];
-    zipccl_status status = ZIPCCL_OK;
 
-    if (options->cluster_dir == NULL)
-        ZIPCCL_TRY(zipccl_beside_program(ZIPCCL_CLUSTER_DIR, folder, sizeof folder, error));
-    else
-        snprintf(folder, sizeof folder, "%s", options->cluster_dir);
-    ZIPCCL_TRY(zipccl_cluster_open(options->cluster, folder, &file, error));
-    for (size_t i = 0; status == ZIPCCL_OK && i < options->nsets; i++)
-        status = zipccl_cluster_set(file, options->sets[i], error);
-    if (status == ZIPCCL_OK)
-        status = zipccl_cluster_get(file, &cluster, error);
-    if (status != ZIPCCL_OK) {
-        zipccl_cluster_close(file);
-        return status;
+    ZIPCCL_TRY(zipccl_cluster_folder(options->cluster_dir, folder, sizeof folder, error));
+    return zipccl_cluster_open_with(options->cluster, folder, options->sets, options->nsets, out,
+                                    error);
+}
+
+/*
+ * No output may overwrite the trace, its samples, the cluster file or another output.  What an
+ * import reads besides is known, and checked, once it is loaded.
+ */
+static zipccl_status check_outputs(const struct options *options,
+                                   const struct zipccl_cluster_file *cluster,
+                                   struct zipccl_output *outputs, struct zipccl_error *error)
+{
+    for (int i = 0; i < NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_check(&outputs[i], options->files[i], error));
+    for (int i = 0; i < NUM_FILES; i++) {
+        ZIPCCL_TRY(zipccl_output_spare(&outputs[i], zipccl_cluster_path(cluster), error));
+        ZIPCCL_TRY(zipccl_output_spare_trace(&outputs[i], options->traces[0], error));
+        for (int k = 0; k < i; k++)
+            ZIPCCL_TRY(zipccl_output_differ(&outputs[i], &outputs[k], error));
     }
-    *out = file;
     return ZIPCCL_OK;
 }
 
@@ -273,6 +338,9 @@ static zipccl_status fill_files(const struct zipccl_replay_result *result, const
         ZIPCCL_TRY(zipccl_report_csv(result, outputs[FILE_CSV].file, error));
     if (outputs[FILE_HTML].file != NULL)
         ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
+    if (outputs[FILE_PERFETTO].file != NULL)
+        ZIPCCL_TRY(zipccl_report_perfetto(result, outputs[FILE_PERFETTO].path,
+                                          outputs[FILE_PERFETTO].file, error));
     for (int i = 0; i < NUM_FILES; i++)
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     for (int i = 0; i < NUM_FILES; i++)
@@ -295,48 +363,85 @@ static zipccl_status write_files(const struct zipccl_replay_result *result,
     return status;
 }
 
-static void print_result(const struct options *options, const struct zipccl_replay_result *result,
+/* What the file holds, and which ranks it leaves out. */
+static void print_timeline(const struct zipccl_timeline *t, const char *path)
+{
+    uint32_t step = t->nranks > 1 ? (t->ranks[1] - t->ranks[0]) / t->gpus_per_node : 0;
+    char which[80] = "all ranks";
+
+    if (!t->all_ranks && step > 1)
+        snprintf(which, sizeof which, "%" PRIu32 " ranks, the first of every %" PRIu32 " nodes",
+                 t->nranks, step);
+    else if (!t->all_ranks)
+        snprintf(which, sizeof which, "%" PRIu32 " rank%s, the first of each node", t->nranks,
+                 t->nranks > 1 ? "s" : "");
+    printf(" wrote %s (timeline, %s, %s; open it in ui.perfetto.dev)\n", path,
+           zipccl_step_names[t->mode], which);
+}
+
+static void print_result(const struct options *options, const struct zipccl_replay_input *input,
+                         const struct zipccl_replay_result *result,
                          const struct zipccl_output *outputs)
 {
-    static const char *const what[NUM_FILES] = {"JSON, schema zipccl.replay", "rows as CSV",
-                                                "picture, settings, assumptions"};
+    static const char *const what[FILE_PERFETTO] = {"JSON, schema zipccl.replay", "rows as CSV",
+                                                    "picture, settings, assumptions"};
 
     if (options->quiet)
         return;
-    zipccl_report_table(result, options->summary, stdout);
     for (int i = 0; i < NUM_FILES; i++)
+        if (outputs[i].standard)
+            return;
+    if (input->imported) {
+        zipccl_import_print(&input->report, stdout);
+        putchar('\n');
+    }
+    zipccl_report_table(result, options->summary, stdout);
+    for (int i = 0; i < FILE_PERFETTO; i++)
         if (outputs[i].path != NULL)
             printf(" wrote %s (%s)\n", outputs[i].path, what[i]);
+    if (result->timeline != NULL)
+        print_timeline(result->timeline, outputs[FILE_PERFETTO].path);
+}
+
+static zipccl_status simulate(const struct options *options, const struct zipccl_trace *trace,
+                              const struct zipccl_cluster_file *cluster,
+                              struct zipccl_replay_result **result, struct zipccl_error *error)
+{
+    struct zipccl_replay_options replay = options->replay;
+    struct zipccl_progress progress;
+
+    zipccl_progress_start(&progress, !options->quiet);
+    replay.progress = progress.wanted ? zipccl_progress_update : NULL;
+    replay.progress_context = &progress;
+    zipccl_status status = zipccl_replay(trace, cluster, &replay, result, error);
+    zipccl_progress_end(&progress);
+    return status;
 }
 
 static zipccl_status replay_one(const struct options *options, const char *path,
-                                const struct zipccl_cluster_file *cluster,
+                                const struct zipccl_cluster_file *file,
                                 struct zipccl_output *outputs, struct zipccl_error *error)
 {
-    struct zipccl_replay_options replay = options->replay;
     struct zipccl_replay_result *result = NULL;
-    struct zipccl_trace *trace = NULL;
-    struct zipccl_progress progress;
-
-    ZIPCCL_TRY(zipccl_trace_load(path, &trace, error));
+    struct zipccl_replay_input input;
+    struct zipccl_cluster cluster;
     zipccl_status status = ZIPCCL_OK;
-    for (int i = 0; i < NUM_FILES; i++)
-        if (zipccl_output_is(&outputs[i], trace->samples_path))
-            status = zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                                 "%s: an output must not overwrite an input", outputs[i].path);
-    if (status == ZIPCCL_OK) {
-        zipccl_progress_start(&progress, !options->quiet);
-        replay.progress = progress.wanted ? zipccl_progress_update : NULL;
-        replay.progress_context = &progress;
-        status = zipccl_replay(trace, cluster, &replay, &result, error);
-        zipccl_progress_end(&progress);
-    }
+
+    ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
+    ZIPCCL_TRY(zipccl_replay_input_load(
+        path, &options->import, (uint64_t)cluster.nodes * cluster.gpus_per_node, &input, error));
+    for (int i = 0; status == ZIPCCL_OK && i < NUM_FILES; i++)
+        status = zipccl_output_spare(&outputs[i], input.trace->samples_path, error);
+    if (status == ZIPCCL_OK)
+        status = simulate(options, input.trace, file, &result, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_replay_input_note(&input, result, error);
     if (status == ZIPCCL_OK)
         status = write_files(result, outputs, error);
     if (status == ZIPCCL_OK)
-        print_result(options, result, outputs);
+        print_result(options, &input, result, outputs);
     zipccl_replay_result_destroy(result);
-    zipccl_trace_destroy(trace);
+    zipccl_replay_input_release(&input);
     return status;
 }
 
@@ -348,19 +453,18 @@ static int run(const struct options *options)
     zipccl_status status = open_cluster(options, &cluster, &error);
 
     if (status == ZIPCCL_OK)
-        status = check_outputs(options, outputs, &error);
+        status = check_outputs(options, cluster, outputs, &error);
     for (size_t i = 0; status == ZIPCCL_OK && i < options->ntraces; i++) {
         if (i > 0 && !options->quiet)
             putchar('\n');
         status = replay_one(options, options->traces[i], cluster, outputs, &error);
     }
     zipccl_cluster_close(cluster);
-    if (status == ZIPCCL_OK && fflush(stdout) != 0)
-        status = zipccl_fail(&error, ZIPCCL_ERR_IO, "standard output: cannot write");
-    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
+    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK
+                               : zipccl_print_error(options->program, status, &error);
 }
 
-int zipccl_replay_command(int argc, char **argv)
+int zipccl_replay_command(const char *program, int argc, char **argv)
 {
     static const struct argp argp = {option_table, parse_option, "TRACE...", doc, NULL, NULL, NULL};
     struct options *options = calloc(1, sizeof *options);
@@ -368,7 +472,9 @@ int zipccl_replay_command(int argc, char **argv)
 
     if (options == NULL)
         return ZIPCCL_EXIT_FAILED;
+    options->program = program;
     zipccl_replay_options_init(&options->replay);
+    zipccl_import_options_init(&options->import);
     set_mode(options, "all");
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl replay", options, &helped);
     if (code == ZIPCCL_EXIT_OK && !helped)

@@ -7,6 +7,6 @@
 #define ZIPCCL_EXPERIMENTS_REPLAY_COMMAND_H
 
 /* Run with the command's own arguments, 'argv'[0] the command.  Returns the exit code. */
-int zipccl_replay_command(int argc, char **argv);
+int zipccl_replay_command(const char *program, int argc, char **argv);
 
 #endif

@@ -18,6 +18,9 @@
 #define ZIPCCL_REPLAY_SCHEMA_NAME "zipccl.replay"
 enum { ZIPCCL_REPLAY_SCHEMA_VERSION = 1 };
 
+/* Name of the assumption that tells what the tensors are. */
+#define ZIPCCL_NOTE_SAMPLES "samples"
+
 /* The op behind most of the gain. */
 struct zipccl_report_gain {
     enum zipccl_op op;
@@ -32,6 +35,9 @@ void zipccl_report_table(const struct zipccl_replay_result *result, bool summary
 
 /* Write the lines that follow the step block: why, how sure, break-even, baseline, warnings. */
 void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out);
+
+/* Write the sentence that "Why:" begins, without it and without a newline; "" if a mode is missing. */
+void zipccl_report_why(const struct zipccl_replay_result *result, FILE *out);
 
 /*
  * Find the op that saves most exposed time, raw against adaptive.  False if nothing is saved or a
@@ -54,6 +60,17 @@ double zipccl_report_nic_share(const struct zipccl_replay_result *result);
  */
 zipccl_status zipccl_report_json(const struct zipccl_replay_result *result, FILE *out,
                                  struct zipccl_error *error);
+
+/*
+ * Write the timeline as Chrome trace events; 'path' is for messages, gzip if it ends in .gz.
+ *
+ * ZIPCCL_ERR_ARG if the result holds no timeline, ZIPCCL_ERR_IO, ZIPCCL_ERR_NOMEM.
+ */
+zipccl_status zipccl_report_perfetto(const struct zipccl_replay_result *result, const char *path,
+                                     FILE *out, struct zipccl_error *error);
+
+/* "raw", "compressed", "adaptive" by ZIPCCL_STEP_... */
+extern const char *const zipccl_step_names[ZIPCCL_NUM_STEPS];
 
 /* Write the rows as CSV with a header line, quoted as in RFC 4180; missing numbers are empty. */
 zipccl_status zipccl_report_csv(const struct zipccl_replay_result *result, FILE *out,

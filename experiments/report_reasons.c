@@ -7,6 +7,8 @@
  */
 #include "experiments/report.h"
 
+#include "analysis/document.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -80,13 +82,13 @@ static void print_limit(const struct zipccl_replay_result *result, FILE *out)
     double nic = zipccl_report_nic_share(result);
 
     if (nic < 0)
-        fputs(".\n", out);
+        fputs(".", out);
     else if (nic > 0.8)
-        fputs("; exposed communication is limited by the NIC.\n", out);
+        fputs("; exposed communication is limited by the NIC.", out);
     else if (nic > 0.2)
-        fprintf(out, "; %.0f %% of the exposed communication follows the NIC rate.\n", nic * 100);
+        fprintf(out, "; %.0f %% of the exposed communication follows the NIC rate.", nic * 100);
     else
-        fputs("; the NIC is not what limits exposed communication.\n", out);
+        fputs("; the NIC's rate is not what limits exposed communication.", out);
 }
 
 /* True if some call that could be compressed stays raw in the adaptive step. */
@@ -102,25 +104,30 @@ static bool chooser_kept_raw(const struct zipccl_replay_result *result)
     return false;
 }
 
+/* What the numbers allow to say: raw is the faster choice only where nothing beats it. */
 static void print_no_gain(const struct zipccl_replay_result *result, FILE *out)
 {
     const struct zipccl_result_step *steps = result->steps;
+    const struct zipccl_result_step *compressed = &steps[ZIPCCL_STEP_COMPRESSED];
+    double raw = steps[ZIPCCL_STEP_RAW].step_s;
+    double saved = raw > 0 ? 1 - steps[ZIPCCL_STEP_ADAPTIVE].step_s / raw : 0;
 
-    fputs(" Why: there is little to gain: ", out);
+    fputs("there is little to gain: ", out);
     if (result->exposed_comm_share < 0.02)
-        fprintf(out, "only %.1f %% of the raw step is exposed communication",
+        fprintf(out, "only %.2g %% of the raw step is exposed communication",
                 result->exposed_comm_share * 100);
+    else if (saved > 1e-9)
+        fprintf(out, "compressing where it pays saves %.2g %% of the raw step", saved * 100);
     else if (chooser_kept_raw(result))
         fputs("raw is the faster choice here", out);
     else
         fputs("what can be compressed is a small part of the step", out);
-    if (steps[ZIPCCL_STEP_COMPRESSED].present && steps[ZIPCCL_STEP_COMPRESSED].step_s > 0)
-        fprintf(out, " (always compressing: %.2fx)",
-                steps[ZIPCCL_STEP_RAW].step_s / steps[ZIPCCL_STEP_COMPRESSED].step_s);
+    if (compressed->present && compressed->step_s > 0)
+        fprintf(out, " (always compressing: %.2fx)", raw / compressed->step_s);
     print_limit(result, out);
 }
 
-static void print_why(const struct zipccl_replay_result *result, FILE *out)
+void zipccl_report_why(const struct zipccl_replay_result *result, FILE *out)
 {
     struct zipccl_report_gain gain;
 
@@ -130,8 +137,17 @@ static void print_why(const struct zipccl_replay_result *result, FILE *out)
         print_no_gain(result, out);
         return;
     }
-    fprintf(out, " Why: %.0f %% of the gain is the %s", gain.share * 100, op_title(gain.op));
+    fprintf(out, "%.0f %% of the gain is the %s", gain.share * 100, op_title(gain.op));
     print_limit(result, out);
+}
+
+static void print_why(const struct zipccl_replay_result *result, FILE *out)
+{
+    if (!modes_present(result))
+        return;
+    fputs(" Why: ", out);
+    zipccl_report_why(result, out);
+    fputc('\n', out);
 }
 
 /* "nic.rate -10 %" and "nic.rate +10 %" are one item: "nic.rate +-10 %: 1.18-1.21x". */
@@ -181,10 +197,11 @@ static void print_how_sure(const struct zipccl_replay_result *result, FILE *out)
 static void print_search(double Bps, const char *note, const char *before, const char *after,
                          FILE *out)
 {
-    double gbps = Bps * 8 / 1e9;
+    char rate[32];
 
+    zipccl_searched_rate(Bps, rate, sizeof rate);
     if (Bps > 0 && strncmp(note, "raw is", 6) != 0)
-        fprintf(out, " %s %.*f Gb/s per NIC%s%s.", before, gbps < 10 ? 1 : 0, gbps, after,
+        fprintf(out, " %s about %s per NIC%s%s.", before, rate, after,
                 strstr(note, "not confirm") != NULL ? " (not confirmed at T1)" : "");
     else if (note[0] != '\0')
         fprintf(out, " %c%s.", note[0] >= 'a' && note[0] <= 'z' ? note[0] - 'a' + 'A' : note[0],
@@ -225,7 +242,9 @@ static void print_raw_strategies(const struct zipccl_replay_result *result, FILE
 
         if (named_before(result, i, true))
             continue;
-        fprintf(out, "%s%s", i > 0 ? "; " : "", rows[i].strategy_raw);
+        fprintf(out, "%s%s", i > 0 ? "; " : "",
+                strcmp(rows[i].strategy_raw, "none") != 0 ? rows[i].strategy_raw
+                                                          : "nothing to send");
         for (size_t k = i; k < result->nrows; k++)
             if (strcmp(rows[k].strategy_raw, rows[i].strategy_raw) == 0 &&
                 !named_before(result, k, false)) {

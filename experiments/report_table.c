@@ -281,9 +281,9 @@ static void print_banner(const struct zipccl_replay_result *result, FILE *out)
 
 static void print_ratios(const struct zipccl_replay_result *result, FILE *out)
 {
-    static const char *const sources[5] = {"from captured tensors", "from a class of samples",
-                                           "from the fitted model", "with the ratio given",
-                                           "sent raw"};
+    static const char *const sources[5] = {"captured tensors", "a class of samples",
+                                           "the fitted model", "the ratio given",
+                                           "a type without a codec"};
     const char *separator = "";
 
     fputs("ratios   ", out);
@@ -291,10 +291,13 @@ static void print_ratios(const struct zipccl_replay_result *result, FILE *out)
         if (!(result->source_share[i] >= 0.0005))
             continue;
         fprintf(out, "%s%.1f %%%s %s", separator, result->source_share[i] * 100,
-                separator[0] == '\0' ? " of bytes" : "", sources[i]);
+                separator[0] == '\0' ? " of bytes have" : "", sources[i]);
         separator = ", ";
     }
     fputs(separator[0] == '\0' ? "no bytes compressed\n" : "\n", out);
+    for (size_t i = 0; i < result->nassumptions; i++)
+        if (strcmp(result->assumptions[i].name, ZIPCCL_NOTE_SAMPLES) == 0)
+            fprintf(out, "         tensors of %s\n", result->assumptions[i].value);
 }
 
 static void print_inputs(const struct zipccl_replay_result *result, FILE *out)

@@ -64,7 +64,9 @@ zipccl_build() {
     fi
 }
 
-# zipccl_ctest FOLDER - run the tests; their output is shown where one fails
+# zipccl_ctest FOLDER [OPTION...] - run the tests; their output is shown where one fails
 zipccl_ctest() {
-    CTEST_OUTPUT_ON_FAILURE=1 ctest --test-dir "$1" --no-tests=error </dev/null
+    local folder=$1
+    shift
+    CTEST_OUTPUT_ON_FAILURE=1 ctest --test-dir "$folder" --no-tests=error "$@" </dev/null
 }

@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/cluster_command.h"
+#ifdef ZIPCCL_HAVE_CODEC_STAT
+#include "experiments/codec_command.h"
+#endif
 #include "experiments/program.h"
 #include "experiments/trace_command.h"
 
@@ -23,7 +26,10 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
-    {"trace", "look at a training trace", zipccl_trace_command},
+    {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
+#ifdef ZIPCCL_HAVE_CODEC_STAT
+    {"codec", "look at what the codec makes of tensors", zipccl_codec_command},
+#endif
     {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
@@ -66,7 +72,8 @@ static int run_replay(int argc, char **argv)
     char **all = argv - 1;
     char *own_name = all[0];
 
-    all[0] = (char *)"zipccl-sim";
+    /* The other program then speaks under the name that was typed. */
+    all[0] = (char *)program;
     execv(path, all);
     int reason = errno;
     all[0] = own_name;
@@ -101,7 +108,7 @@ static int run_help(int argc, char **argv)
     return ZIPCCL_EXIT_OK;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2)
         return zipccl_usage_error(program, "no command; 'zipccl help' lists them");
@@ -111,4 +118,9 @@ int main(int argc, char **argv)
         return run_version(1, argv + 1);
     const struct command *command = find_command(argv[1]);
     return command != NULL ? command->run(argc - 1, argv + 1) : unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    return zipccl_finish_output(program, run(argc, argv));
 }

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-static const char program[] = "zipccl-sim";
-
 static void print_help(void)
 {
     puts("Usage: zipccl-sim COMMAND [OPTION...]\n"
@@ -23,7 +21,7 @@ static void print_help(void)
          "'zipccl-sim replay --help' lists its options.");
 }
 
-int main(int argc, char **argv)
+static int run(const char *program, int argc, char **argv)
 {
     static const char *const commands[] = {"replay", "version", "help", NULL};
     const char *command = argc > 1 ? argv[1] : NULL;
@@ -31,7 +29,7 @@ int main(int argc, char **argv)
     if (command == NULL)
         return zipccl_usage_error(program, "no command; 'zipccl-sim --help' lists them");
     if (strcmp(command, "replay") == 0)
-        return zipccl_replay_command(argc - 1, argv + 1);
+        return zipccl_replay_command(program, argc - 1, argv + 1);
     if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 ||
         strcmp(command, "help") == 0) {
         print_help();
@@ -47,4 +45,12 @@ int main(int argc, char **argv)
                                   nearest);
     return zipccl_usage_error(program, "unknown command '%s'; 'zipccl-sim --help' lists them",
                               command);
+}
+
+/* Errors begin with the command that was typed: 'zipccl' passes its own name as argv[0]. */
+int main(int argc, char **argv)
+{
+    const char *program = argc > 0 && strcmp(argv[0], "zipccl") == 0 ? "zipccl" : "zipccl-sim";
+
+    return zipccl_finish_output(program, run(program, argc, argv));
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum kind { TEXT, U32, REAL };
 
@@ -66,15 +67,30 @@ static char *copy_text(const char *text)
     return copy;
 }
 
+/* A text that people read: one line, and not blank. */
+static zipccl_status check_text(const char *text, size_t most, struct zipccl_error *error)
+{
+    const char *shown = text + strspn(text, " ");
+
+    for (const char *p = text; *p != 0; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                               "a text with line breaks or control characters, expected one line");
+    if (*shown == 0 || strlen(text) > most)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "found \"%.70s\", expected a text of 1 to %zu characters that is not "
+                           "blank",
+                           text, most);
+    return ZIPCCL_OK;
+}
+
 static zipccl_status parse_value(enum zipccl_cluster_key_id id, const char *text, double *out,
                                  struct zipccl_error *error)
 {
     const struct key *key = &keys[id];
 
     if (key->kind == TEXT) {
-        if (text[0] == 0 || strlen(text) >= 64)
-            return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                               "found \"%.70s\", expected a name of 1 to 63 characters", text);
+        ZIPCCL_TRY(check_text(text, 63, error));
         *out = NAN;
         return ZIPCCL_OK;
     }
@@ -82,15 +98,20 @@ static zipccl_status parse_value(enum zipccl_cluster_key_id id, const char *text
 }
 
 /* NAME without a slash or a suffix is a bundled cluster; anything else is a path. */
+static bool is_path(const char *text)
+{
+    size_t n = strlen(text);
+
+    return strchr(text, '/') != NULL || (n > 5 && strcmp(text + n - 5, ".yaml") == 0) ||
+           (n > 4 && strcmp(text + n - 4, ".yml") == 0);
+}
+
 static char *resolve(const char *name_or_path, const char *search_dir)
 {
     size_t n = strlen(name_or_path);
-    bool is_path = strchr(name_or_path, '/') != NULL ||
-                   (n > 5 && strcmp(name_or_path + n - 5, ".yaml") == 0) ||
-                   (n > 4 && strcmp(name_or_path + n - 4, ".yml") == 0);
     char *path;
 
-    if (is_path || search_dir == NULL)
+    if (is_path(name_or_path) || search_dir == NULL)
         return copy_text(name_or_path);
     n += strlen(search_dir) + sizeof("/.yaml");
     path = malloc(n);
@@ -99,20 +120,34 @@ static char *resolve(const char *name_or_path, const char *search_dir)
     return path;
 }
 
+/* Why 'key' of the file is wrong. */
+static zipccl_status name_key(const struct zipccl_cluster_file *file, const char *key,
+                              const char *what, const struct zipccl_error *why,
+                              struct zipccl_error *error)
+{
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: line %u: key \"%s\"%s: %.220s", file->path,
+                       zipccl_cluster_key_line(file->path, key), key, what, why->text);
+}
+
 static zipccl_status parse_all(struct zipccl_cluster_file *file, struct zipccl_error *error)
 {
+    struct zipccl_error why;
+
+    if (check_text(file->yaml->name, 63, &why) != ZIPCCL_OK)
+        return name_key(file, "name", "", &why, error);
+    if (check_text(file->yaml->description, 255, &why) != ZIPCCL_OK)
+        return name_key(file, "description", "", &why, error);
     for (int i = 0; i < NUM_KEYS; i++) {
         struct zipccl_cluster_setting *s = &file->settings[i];
-        struct zipccl_error why;
 
         s->key = zipccl_cluster_key_names[i];
         s->text = file->yaml->values[i].value;
         s->source = file->yaml->values[i].source;
         s->unit = keys[i].unit_name;
         if (parse_value((enum zipccl_cluster_key_id)i, s->text, &s->value, &why) != ZIPCCL_OK)
-            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: line %u: key \"%s\": %.250s",
-                               file->path, zipccl_cluster_key_line(file->path, s->key), s->key,
-                               why.text);
+            return name_key(file, s->key, "", &why, error);
+        if (check_text(s->source, 255, &why) != ZIPCCL_OK)
+            return name_key(file, s->key, ", source", &why, error);
     }
     return ZIPCCL_OK;
 }
@@ -134,7 +169,10 @@ zipccl_status zipccl_cluster_open(const char *name_or_path, const char *search_d
         zipccl_cluster_close(file);
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     }
-    status = zipccl_cluster_yaml_load(file->path, &file->yaml, error);
+    if (!is_path(name_or_path) && search_dir != NULL && access(file->path, F_OK) != 0)
+        status = zipccl_cluster_unknown(name_or_path, search_dir, error);
+    else
+        status = zipccl_cluster_yaml_load(file->path, &file->yaml, error);
     if (status == ZIPCCL_OK)
         status = parse_all(file, error);
     if (status == ZIPCCL_OK)
@@ -147,21 +185,26 @@ zipccl_status zipccl_cluster_open(const char *name_or_path, const char *search_d
     return ZIPCCL_OK;
 }
 
-static zipccl_status set_text(char **slot, const char *value, size_t limit,
-                              struct zipccl_error *error)
+static zipccl_status set_text(char **slot, const char *value, struct zipccl_error *error)
 {
-    char *copy;
+    char *copy = copy_text(value);
 
-    if (value[0] == 0 || strlen(value) >= limit)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "found \"%.70s\", expected a text of 1 to %zu characters", value,
-                           limit - 1);
-    copy = copy_text(value);
     if (copy == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     free(*slot);
     *slot = copy;
     return ZIPCCL_OK;
+}
+
+/* "name" and "description", which are no settings. */
+static zipccl_status set_label(char **slot, const char *key, const char *value, size_t most,
+                               struct zipccl_error *error)
+{
+    struct zipccl_error why;
+
+    if (check_text(value, most, &why) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--set %s: %.300s", key, why.text);
+    return set_text(slot, value, error);
 }
 
 static zipccl_status set_key(struct zipccl_cluster_file *file, int id, const char *text,
@@ -173,7 +216,7 @@ static zipccl_status set_key(struct zipccl_cluster_file *file, int id, const cha
 
     if (parse_value((enum zipccl_cluster_key_id)id, text, &value, &why) != ZIPCCL_OK)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--set %s: %.300s", s->key, why.text);
-    ZIPCCL_TRY(set_text(&file->overrides[id], text, 128, error));
+    ZIPCCL_TRY(set_text(&file->overrides[id], text, error));
     s->value = value;
     s->text = file->overrides[id];
     s->source = "--set";
@@ -198,9 +241,9 @@ zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *a
     memcpy(key, assignment, (size_t)(equals - assignment));
     key[equals - assignment] = 0;
     if (strcmp(key, "name") == 0)
-        return set_text(&file->name_override, equals + 1, 64, error);
+        return set_label(&file->name_override, key, equals + 1, 63, error);
     if (strcmp(key, "description") == 0)
-        return set_text(&file->description_override, equals + 1, 256, error);
+        return set_label(&file->description_override, key, equals + 1, 255, error);
     for (int i = 0; i < NUM_KEYS; i++)
         if (strcmp(key, zipccl_cluster_key_names[i]) == 0)
             return set_key(file, i, equals + 1, error);
@@ -208,28 +251,49 @@ zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *a
                        key, zipccl_cluster_near_key(key));
 }
 
+/* Where a wrong value of 'a' or 'b' comes from: --set if it gave one of them, else the file. */
+static const char *origin(const struct zipccl_cluster_file *file, enum zipccl_cluster_key_id a,
+                          enum zipccl_cluster_key_id b, char *out, size_t size)
+{
+    const struct zipccl_cluster_setting *s = &file->settings[file->settings[a].overridden ? a : b];
+
+    if (!s->overridden)
+        return file->path;
+    snprintf(out, size, "--set %s=%s", s->key, s->text);
+    return out;
+}
+
 /* Values that are fine alone but not together. */
 static zipccl_status check(const struct zipccl_cluster_file *file, const struct zipccl_cluster *c,
                            struct zipccl_error *error)
 {
+    char from[200];
+    bool encode = 2 * c->encode_Bps > c->gpu_hbm_Bps, decode = 2 * c->decode_Bps > c->gpu_hbm_Bps;
+
     if (c->gpus_per_node % c->nics_per_node != 0)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%s: nic.per_node is %u and gpus_per_node is %u; expected a divisor, "
-                           "so that every NIC serves equally many GPUs",
-                           file->path, c->nics_per_node, c->gpus_per_node);
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "%s: nic.per_node is %u and gpus_per_node is %u; expected a divisor, so that every "
+            "NIC serves equally many GPUs",
+            origin(file, KEY_NIC_PER_NODE, KEY_GPUS_PER_NODE, from, sizeof(from)), c->nics_per_node,
+            c->gpus_per_node);
     if (c->codec_sms > c->gpu_sms)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: codec.sms is %u, more than gpu.sms %u",
-                           file->path, c->codec_sms, c->gpu_sms);
+                           origin(file, KEY_CODEC_SMS, KEY_GPU_SMS, from, sizeof(from)),
+                           c->codec_sms, c->gpu_sms);
     if ((uint64_t)c->nodes * c->gpus_per_node > 1u << 20)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "%s: %u nodes of %u GPUs; expected at most 1048576 GPUs in all",
-                           file->path, c->nodes, c->gpus_per_node);
+                           origin(file, KEY_NODES, KEY_GPUS_PER_NODE, from, sizeof(from)), c->nodes,
+                           c->gpus_per_node);
     /* A codec reads a tensor and writes less than one, so it moves at most twice its raw rate. */
-    if (2 * c->encode_Bps > c->gpu_hbm_Bps || 2 * c->decode_Bps > c->gpu_hbm_Bps)
+    if (encode || decode)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%s: the codec's rate (encode %.6g, decode %.6g B/s) is more than half "
-                           "of gpu.hbm_rate, %.6g B/s: it reads and writes",
-                           file->path, c->encode_Bps, c->decode_Bps, c->gpu_hbm_Bps);
+                           "%s: the codec's rate (encode %.6g, decode %.6g GB/s) is more than half "
+                           "of gpu.hbm_rate, %.6g GB/s: it reads and writes",
+                           origin(file, encode ? KEY_CODEC_ENCODE_RATE : KEY_CODEC_DECODE_RATE,
+                                  KEY_GPU_HBM_RATE, from, sizeof(from)),
+                           c->encode_Bps / 1e9, c->decode_Bps / 1e9, c->gpu_hbm_Bps / 1e9);
     return ZIPCCL_OK;
 }
 
@@ -262,6 +326,11 @@ zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct 
     ZIPCCL_TRY(check(file, &c, error));
     *out = c;
     return ZIPCCL_OK;
+}
+
+const char *zipccl_cluster_path(const struct zipccl_cluster_file *file)
+{
+    return file->path;
 }
 
 const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,

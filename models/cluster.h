@@ -54,10 +54,22 @@ struct zipccl_cluster_file;
 
 /*
  * Read a cluster: a name of a bundled one (looked for in 'search_dir'/NAME.yaml) or a path.
- * ZIPCCL_ERR_IO / ZIPCCL_ERR_INPUT with file, key or line, what was found, what was expected.
+ * ZIPCCL_ERR_IO / ZIPCCL_ERR_INPUT with file, key or line, what was found, what was expected; for
+ * a name that is not there, the names that are.
  */
 zipccl_status zipccl_cluster_open(const char *name_or_path, const char *search_dir,
                                   struct zipccl_cluster_file **out, struct zipccl_error *error);
+
+/*
+ * List what 'search_dir' has: '*out' [n] names, sorted; release with zipccl_cluster_names_free().
+ * ZIPCCL_ERR_IO, ZIPCCL_ERR_NOMEM.
+ */
+zipccl_status zipccl_cluster_names(const char *search_dir, char ***out, size_t *n,
+                                   struct zipccl_error *error);
+void zipccl_cluster_names_free(char **names, size_t n);
+
+/* The file that was read; borrowed. */
+const char *zipccl_cluster_path(const struct zipccl_cluster_file *file);
 
 /* Override one key: "nic.rate=800Gbps".  Unknown keys are refused, naming near ones. */
 zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *assignment,

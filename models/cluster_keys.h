@@ -55,6 +55,10 @@ zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_y
                                        struct zipccl_error *error);
 void zipccl_cluster_yaml_free(struct zipccl_cluster_yaml *yaml);
 
+/* Say that 'search_dir' has no such name, and which it has (cluster_names.c). */
+zipccl_status zipccl_cluster_unknown(const char *name, const char *search_dir,
+                                     struct zipccl_error *error);
+
 /* Line of the dotted 'key' in 'path' in block style; 0 if it is not found. */
 unsigned zipccl_cluster_key_line(const char *path, const char *key);
 

@@ -188,6 +188,65 @@ static zipccl_status unknown_key(const char *path, const struct load_log *log, c
                        line ? line : log->line, full, zipccl_cluster_near_key(full));
 }
 
+/* What libcyaml calls an event, in words. */
+static const char *event_words(const char *message)
+{
+    static const char *const words[][2] = {{"got event: SCALAR", "a single value"},
+                                           {"got event: SEQUENCE_START", "a list"},
+                                           {"got event: MAPPING_START", "keys of its own"}};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(message, words[i][0]) != NULL)
+            return words[i][1];
+    return "something else";
+}
+
+/* What should stand at 'path' where keys were expected. */
+static const char *expected_keys(const char *path)
+{
+    for (int i = 0; i < NUM_KEYS; i++)
+        if (strcmp(zipccl_cluster_key_names[i], path) == 0)
+            return "{value: ..., source: ...}";
+    return path[0] != 0 ? "a section of keys, each written {value: ..., source: ...}"
+                        : "the keys of a cluster, name: ... first";
+}
+
+/* libcyaml's message in words of the file, not of the library. */
+static void reword(const struct load_log *log, cyaml_err_t err, char *out, size_t size)
+{
+    const char *message = log->message;
+    unsigned most;
+
+    if (strncmp(message, "Expecting MAPPING", 17) == 0)
+        snprintf(out, size, "found %s, expected %s", event_words(message),
+                 expected_keys(log->path));
+    else if (strncmp(message, "Expecting STRING", 16) == 0)
+        snprintf(out, size, "found %s, expected a text", event_words(message));
+    else if (strncmp(message, "STRING length < 1", 17) == 0)
+        snprintf(out, size, "found nothing, expected a text");
+    else if (sscanf(message, "STRING length > %u", &most) == 1)
+        snprintf(out, size, "a text of more than %u characters, expected a shorter one", most);
+    else if (strncmp(message, "libyaml: ", 9) == 0)
+        snprintf(out, size, "not YAML: %s", message + 9);
+    else
+        snprintf(out, size, "%s", message[0] != 0 ? message : cyaml_strerror(err));
+}
+
+/* Any other error: where it stands, as far as that is known. */
+static zipccl_status explain_rest(const char *path, cyaml_err_t err, const struct load_log *log,
+                                  struct zipccl_error *error)
+{
+    /* The parser fails ahead of the keys, so the last one read would mislead. */
+    bool syntax = strncmp(log->message, "libyaml: ", 9) == 0, key = log->path[0] != 0 && !syntax;
+    char text[256], line[48] = "";
+
+    reword(log, err, text, sizeof(text));
+    if (log->line > 0)
+        snprintf(line, sizeof(line), syntax ? "near line %u: " : "line %u: ", log->line);
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: %s%s%s%s%s", path, line, key ? "key \"" : "",
+                       key ? log->path : "", key ? "\": " : "", text);
+}
+
 static zipccl_status explain(const char *path, cyaml_err_t err, const struct load_log *log,
                              struct zipccl_error *error)
 {
@@ -212,9 +271,38 @@ static zipccl_status explain(const char *path, cyaml_err_t err, const struct loa
     if (strncmp(log->message, "Mapping field already seen", 26) == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: line %u: key \"%s\" stands twice", path,
                            log->line, log->path);
-    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: line %u: %s%s%s%s", path, log->line,
-                       log->path[0] ? "key \"" : "", log->path, log->path[0] ? "\": " : "",
-                       log->message[0] ? log->message : cyaml_strerror(err));
+    return explain_rest(path, err, log, error);
+}
+
+/* libcyaml reads the first document and would leave the others out without a word. */
+static zipccl_status check_single(const char *path, struct zipccl_error *error)
+{
+    char text[512];
+    FILE *f = fopen(path, "r");
+    bool content = false, ended = false, line_start = true;
+    unsigned line = 0, second = 0;
+
+    if (f == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
+    while (second == 0 && fgets(text, sizeof(text), f) != NULL) {
+        bool marker = line_start && strncmp(text, "---", 3) == 0 && strchr(" \t\r\n", text[3]);
+        size_t blank = strspn(text, " \t\r\n");
+
+        line += line_start;
+        if (line_start && strncmp(text, "...", 3) == 0)
+            ended = true;
+        else if ((marker && content) || (ended && text[blank] != 0 && text[blank] != '#'))
+            second = line;
+        else if (!marker && text[blank] != 0 && text[0] != '%' && text[blank] != '#')
+            content = true;
+        line_start = strchr(text, '\n') != NULL;
+    }
+    fclose(f);
+    if (second == 0)
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                       "%s: line %u: a second document, expected one cluster in a file", path,
+                       second);
 }
 
 zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_yaml **out,
@@ -235,6 +323,7 @@ zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_y
     if (!S_ISREG(st.st_mode))
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: not a file; expected a cluster in YAML",
                            path);
+    ZIPCCL_TRY(check_single(path, error));
     err = cyaml_load_file(path, &config, &top_schema, (cyaml_data_t **)&yaml, NULL);
     if (err == CYAML_ERR_FILE_OPEN)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));

@@ -8,6 +8,7 @@
 #include "models/units.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,34 @@ static zipccl_status list_units(const char *text, const char *found, const struc
                        kind->expected, list);
 }
 
+/* Write 'x' in the largest decimal unit that leaves it 1 or more, as a person would: "1MBps". */
+static void put_quantity(double x, const struct kind *kind, char *out, size_t size)
+{
+    const struct unit *best = &kind->units[0];
+
+    for (const struct unit *u = kind->units; u->name != NULL; u++) {
+        bool decimal = strstr(u->name, "bps") == NULL && strstr(u->name, "iB") == NULL;
+
+        if (decimal && x >= u->factor && (x < best->factor || u->factor > best->factor))
+            best = u;
+    }
+    if (best->name == NULL)
+        snprintf(out, size, "%.15g", x);
+    else
+        snprintf(out, size, "%.6g%s", x / best->factor, best->name);
+}
+
+static zipccl_status out_of_range(const char *text, const struct kind *kind, double min, double max,
+                                  struct zipccl_error *error)
+{
+    char least[40], most[40];
+
+    put_quantity(min, kind, least, sizeof(least));
+    put_quantity(max, kind, most, sizeof(most));
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "\"%.60s\" is out of range: expected %s to %s",
+                       text, least, most);
+}
+
 zipccl_status zipccl_parse_quantity(const char *text, enum zipccl_unit unit, double min, double max,
                                     double *out, struct zipccl_error *error)
 {
@@ -153,9 +182,7 @@ zipccl_status zipccl_parse_quantity(const char *text, enum zipccl_unit unit, dou
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "found \"%.60s\", expected %s", text,
                            kind->expected);
     if (x < min || x > max)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "\"%.60s\" is %.6g, out of range: expected %.6g to %.6g", text, x, min,
-                           max);
+        return out_of_range(text, kind, min, max, error);
     *out = x;
     return ZIPCCL_OK;
 }

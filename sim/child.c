@@ -6,11 +6,15 @@
 #include "sim/child.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,12 +49,22 @@ static bool write_all(int fd, const void *bytes, size_t nbytes)
     return true;
 }
 
-/* Never returns; _exit, so that nothing the parent had buffered is written twice. */
-static void child_main(const struct zipccl_child_task *task, int fd)
+/*
+ * Never returns; _exit, so that nothing the parent had buffered is written twice.  A child ends with
+ * its parent, however that ends, and with it the children of its own.
+ */
+static void child_main(const struct zipccl_child_task *task, int fd, pid_t parent)
 {
     struct head head;
-    void *result = calloc(1, task->nbytes + 1);
+    void *result;
 
+    /* The parent may have ended before the signal was asked for. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
+    /* Simulations take and free large matrices all the time: new pages cost more than filling them. */
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    result = calloc(1, task->nbytes + 1);
     memset(&head, 0, sizeof(head));
     head.status = result != NULL ? (int)task->work(task->context, result, &head.error)
                                  : (int)ZIPCCL_ERR_NOMEM;
@@ -63,6 +77,7 @@ static void child_main(const struct zipccl_child_task *task, int fd)
 static zipccl_status start(const struct zipccl_child_task *tasks, uint32_t index,
                            struct running *out, struct zipccl_error *error)
 {
+    pid_t parent = getpid();
     int fds[2];
 
     out->bytes = malloc(sizeof(struct head) + tasks[index].nbytes);
@@ -82,7 +97,7 @@ static zipccl_status start(const struct zipccl_child_task *tasks, uint32_t index
     }
     if (out->pid == 0) {
         close(fds[0]);
-        child_main(&tasks[index], fds[1]);
+        child_main(&tasks[index], fds[1], parent);
     }
     close(fds[1]);
     out->fd = fds[0];
@@ -109,7 +124,8 @@ static zipccl_status finish(struct zipccl_child_task *tasks, struct running *r,
                              WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
     } else {
         memcpy(&head, r->bytes, sizeof(head));
-        memcpy(task->result, r->bytes + sizeof(head), task->nbytes);
+        if (task->nbytes > 0)
+            memcpy(task->result, r->bytes + sizeof(head), task->nbytes);
         if (head.status != (int)ZIPCCL_OK)
             status = zipccl_fail(error, (zipccl_status)head.status, "%s", head.error.text);
     }
@@ -167,8 +183,11 @@ zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks,
                 continue;
             /* Only the first failure's text is kept. */
             s = finish(tasks, &running[i], status == ZIPCCL_OK ? error : NULL);
-            status = status == ZIPCCL_OK ? s : status;
             running[i] = running[--n];
+            /* What the others find is of no use any more. */
+            for (uint32_t k = 0; s != ZIPCCL_OK && k < n; k++)
+                kill(running[k].pid, SIGKILL);
+            status = status == ZIPCCL_OK ? s : status;
             if (finished != NULL)
                 finished(context, ++done);
         }

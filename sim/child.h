@@ -3,7 +3,8 @@
  *
  * SimGrid holds one platform per process and its clock never goes back, so every simulation runs
  * in a child of its own.  A child inherits what the parent has in memory and hands back one block
- * of bytes; it shares nothing else.
+ * of bytes; it shares nothing else.  It is killed when the thread that started it ends, by a signal
+ * too: no simulation outlives its replay.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +29,8 @@ struct zipccl_child_task {
  * Run 'ntasks' tasks, at most 'nprocs' at once, and wait for all.
  *
  * finished  called in the parent after each one, with how many are done; NULL if not wanted
- * The status and text of the first task that failed; ZIPCCL_ERR_INTERNAL if a child died.
+ * The status and text of the first task that failed, which ends the others; ZIPCCL_ERR_INTERNAL if
+ * a child died.
  */
 zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks, uint32_t nprocs,
                                void (*finished)(void *context, uint32_t ndone), void *context,

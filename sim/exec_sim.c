@@ -7,6 +7,8 @@
  */
 #include "sim/exec_sim.h"
 
+#include "core/reduce.h"
+
 #include <simgrid/actor.h>
 #include <simgrid/exec.h>
 #include <simgrid/host.h>
@@ -206,6 +208,21 @@ static void sim_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
         s->work.hbm_bytes += (double)nbytes;
 }
 
+/* Additions take no time, as in cost.h: what they wait for is the decoding. */
+static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc,
+                           const void *x, size_t n, bool first)
+{
+    if (sim_of(e)->sizes == NULL)
+        zipccl_accumulate(dtype, acc, x, n, first);
+}
+
+static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc,
+                             size_t n, uint32_t divisor, void *dst)
+{
+    if (sim_of(e)->sizes == NULL)
+        zipccl_round_sums(dtype, acc, n, divisor, dst);
+}
+
 static void lane_actor(int argc, char **argv)
 {
     struct zipccl_lane_task *task = sg_actor_self_get_data();
@@ -321,6 +338,8 @@ static const struct zipccl_exec_ops sim_ops = {
     .free = sim_free,
     .destroy = sim_destroy,
     .zero = sim_zero,
+    .reduce_add = sim_reduce_add,
+    .reduce_round = sim_reduce_round,
     .step_begin = sim_step_begin,
     .step_end = sim_step_end,
     .fence = sim_fence,

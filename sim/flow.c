@@ -175,6 +175,7 @@ static zipccl_status make_edges(const struct loads *l, struct zipccl_flow *flow)
 
 /* Codec seconds and memory traffic of each rank. */
 static zipccl_status add_codec(const struct zipccl_plan *plan,
+                               const struct zipccl_placement *placement,
                                const struct zipccl_cost_params *params,
                                const struct zipccl_wire_sizes *sizes,
                                const struct zipccl_cost *cost, struct zipccl_flow *flow)
@@ -195,10 +196,10 @@ static zipccl_status add_codec(const struct zipccl_plan *plan,
         const struct zipccl_step *s = &plan->steps[i];
         bool encode = s->kind == ZIPCCL_STEP_ENCODE;
 
-        if (!encode && s->kind != ZIPCCL_STEP_DECODE)
+        if (!encode && s->kind != ZIPCCL_STEP_DECODE && s->kind != ZIPCCL_STEP_REDUCE)
             continue;
         for (uint32_t r = 0; r < plan->nranks; r++) {
-            double nbytes = zipccl_cost_local_n(plan, s, splits, r) * size;
+            double nbytes = zipccl_cost_local_n(plan, s, placement->topology, splits, r) * size;
 
             flow->codec_s[r] += nbytes / (encode ? params->encode_Bps : params->decode_Bps);
             flow->hbm_bytes[r] += nbytes * traffic;
@@ -233,7 +234,7 @@ zipccl_status zipccl_flow_create(const struct zipccl_plan *plan,
         status = make_edges(&l, flow);
     }
     if (status == ZIPCCL_OK)
-        status = add_codec(plan, params, sizes, cost, flow);
+        status = add_codec(plan, placement, params, sizes, cost, flow);
     release(&l);
     if (status != ZIPCCL_OK) {
         zipccl_flow_destroy(flow);

@@ -53,6 +53,9 @@ struct zipccl_platform;
  * Run 'flow' to its end; inside a simulated actor.
  *
  * gpus  [nranks] GPU of each rank on the platform
+ *
+ * Cost: the square of the ranks that send, receive or code in doubles, nine times that with a codec,
+ * because SimGrid takes a full matrix: under 1 ms at 64 ranks, about 0.1 s at 1024.
  * ZIPCCL_ERR_NOMEM
  */
 zipccl_status zipccl_flow_run(const struct zipccl_flow *flow, const uint32_t *gpus,

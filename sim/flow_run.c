@@ -11,42 +11,85 @@
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 #include <simgrid/exec.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Hosts of the task: each rank's GPU, and with a codec its SMs and memory behind that. */
+/* A parallel task while it is put together; SimGrid wants a full matrix over its hosts. */
+struct task {
+    size_t nhosts;
+    sg_host_t *hosts; /* [nhosts] */
+    double *work;     /* [nhosts] */
+    double *nbytes;   /* [nhosts * nhosts] */
+    uint32_t *at;     /* [nranks] index of a rank's GPU among the hosts; NOT_USED */
+};
+
+#define NOT_USED UINT32_MAX
+
+static void release_task(struct task *t)
+{
+    free(t->hosts);
+    free(t->work);
+    free(t->nbytes);
+    free(t->at);
+}
+
+static void add_host(struct task *t, sg_host_t host, double work)
+{
+    t->hosts[t->nhosts] = host;
+    t->work[t->nhosts++] = work;
+}
+
+/* Each rank's GPU that sends, receives or codes, and where it codes its SMs and memory. */
+static void add_hosts(struct task *t, const struct zipccl_flow *flow, const uint32_t *gpus,
+                      const struct zipccl_platform *platform)
+{
+    for (uint32_t r = 0; r < flow->nranks; r++)
+        t->at[r] = NOT_USED;
+    for (size_t i = 0; i < flow->nedges; i++)
+        t->at[flow->edges[i].src] = t->at[flow->edges[i].dst] = 0;
+    for (uint32_t r = 0; r < flow->nranks; r++) {
+        bool codes = flow->codec_s != NULL && flow->codec_s[r] > 0;
+        double work = codes ? flow->codec_s[r] * ZIPCCL_PLATFORM_SPEED : 0;
+
+        if (!codes && t->at[r] == NOT_USED)
+            continue;
+        t->at[r] = (uint32_t)t->nhosts;
+        add_host(t, platform->gpu[gpus[r]], work);
+        if (!codes)
+            continue;
+        add_host(t, platform->sm[gpus[r]], work * flow->sm_share);
+        add_host(t, platform->hbm[gpus[r]], flow->hbm_bytes[r]);
+    }
+}
+
 static zipccl_status run_task(const struct zipccl_flow *flow, const uint32_t *gpus,
                               const struct zipccl_platform *platform)
 {
-    size_t n = flow->nranks, nhosts = flow->codec_s != NULL ? 3 * n : n;
-    sg_host_t *hosts = malloc(nhosts * sizeof(*hosts));
-    double *work = calloc(nhosts, sizeof(*work)), *nbytes = calloc(nhosts * nhosts, sizeof(double));
-    sg_exec_t task;
+    size_t most = 3 * (size_t)flow->nranks;
+    struct task t = {.hosts = malloc(most * sizeof(*t.hosts)),
+                     .work = malloc(most * sizeof(*t.work)),
+                     .at = malloc(flow->nranks * sizeof(*t.at))};
+    sg_exec_t exec;
 
-    if (hosts == NULL || work == NULL || nbytes == NULL) {
-        free(hosts);
-        free(work);
-        free(nbytes);
+    if (t.hosts != NULL && t.work != NULL && t.at != NULL) {
+        add_hosts(&t, flow, gpus, platform);
+        t.nbytes = calloc(t.nhosts * t.nhosts, sizeof(*t.nbytes));
+    }
+    if (t.nbytes == NULL) {
+        release_task(&t);
         return ZIPCCL_ERR_NOMEM;
     }
-    for (size_t r = 0; r < n; r++) {
-        hosts[r] = platform->gpu[gpus[r]];
-        if (flow->codec_s == NULL)
-            continue;
-        hosts[n + r] = platform->sm[gpus[r]];
-        hosts[2 * n + r] = platform->hbm[gpus[r]];
-        work[r] = flow->codec_s[r] * ZIPCCL_PLATFORM_SPEED;
-        work[n + r] = work[r] * flow->sm_share;
-        work[2 * n + r] = flow->hbm_bytes[r];
+    for (size_t i = 0; i < flow->nedges; i++) {
+        const struct zipccl_flow_edge *e = &flow->edges[i];
+
+        t.nbytes[t.at[e->src] * t.nhosts + t.at[e->dst]] += e->nbytes;
     }
-    for (size_t i = 0; i < flow->nedges; i++)
-        nbytes[flow->edges[i].src * nhosts + flow->edges[i].dst] += flow->edges[i].nbytes;
-    task = sg_actor_parallel_exec_init((int)nhosts, hosts, work, nbytes);
-    sg_exec_start(task);
-    sg_exec_wait(task);
-    free(hosts);
-    free(work);
-    free(nbytes);
+    exec = sg_actor_parallel_exec_init((int)t.nhosts, t.hosts, t.work, t.nbytes);
+    sg_exec_start(exec);
+    /* SimGrid has copied the matrix: do not hold it while other tasks run. */
+    release_task(&t);
+    sg_exec_wait(exec);
     return ZIPCCL_OK;
 }
 

@@ -11,9 +11,11 @@
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
 #include <simgrid/version.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define TEXT_(x) #x
@@ -157,28 +159,29 @@ static void write_platform(FILE *f, const struct zipccl_cluster *c)
     fprintf(f, "</zone>\n</platform>\n");
 }
 
-static zipccl_status write_file(const struct zipccl_cluster *cluster, char *path,
+/* An XML file in memory: nothing to unlink, however this process ends.  '*out' is its descriptor. */
+static zipccl_status write_file(const struct zipccl_cluster *cluster, int *out,
                                 struct zipccl_error *error)
 {
-    int fd = mkstemp(path), failed;
-    FILE *f;
+    int fd = memfd_create("zipccl-platform", MFD_CLOEXEC), copy = fd >= 0 ? dup(fd) : -1;
+    FILE *f = copy >= 0 ? fdopen(copy, "w") : NULL;
+    bool failed = f == NULL;
 
-    if (fd < 0)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    f = fdopen(fd, "w");
-    if (f == NULL) {
+    if (f != NULL) {
+        write_platform(f, cluster);
+        failed = ferror(f) != 0;
+        failed |= fclose(f) != 0;
+    } else if (copy >= 0) {
+        close(copy);
+    }
+    if (!failed) {
+        *out = fd;
+        return ZIPCCL_OK;
+    }
+    if (fd >= 0)
         close(fd);
-        unlink(path);
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    }
-    write_platform(f, cluster);
-    failed = ferror(f);
-    if (fclose(f) != 0 || failed) {
-        unlink(path);
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: cannot be written: %s", path,
-                           strerror(errno));
-    }
-    return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_IO, "a platform in memory cannot be written: %s",
+                       strerror(errno));
 }
 
 static sg_host_t find_host(const char *kind, uint32_t gpu)
@@ -193,7 +196,8 @@ zipccl_status zipccl_platform_load(const struct zipccl_cluster *cluster,
                                    enum zipccl_platform_kind kind, struct zipccl_platform *out,
                                    struct zipccl_error *error)
 {
-    char path[] = "/tmp/zipccl-platform-XXXXXX";
+    char path[64];
+    int fd = -1;
     struct zipccl_platform p = {.ngpus = cluster->nodes * cluster->gpus_per_node};
 
     p.gpu = calloc((size_t)p.ngpus * 3, sizeof(*p.gpu));
@@ -201,13 +205,14 @@ zipccl_status zipccl_platform_load(const struct zipccl_cluster *cluster,
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     p.sm = p.gpu + p.ngpus;
     p.hbm = p.sm + p.ngpus;
-    if (write_file(cluster, path, error) != ZIPCCL_OK) {
+    if (write_file(cluster, &fd, error) != ZIPCCL_OK) {
         free(p.gpu);
         return ZIPCCL_ERR_IO;
     }
     start_simgrid(kind);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     simgrid_load_platform(path);
-    unlink(path);
+    close(fd);
     for (uint32_t g = 0; g < p.ngpus; g++) {
         p.gpu[g] = find_host("gpu", g);
         p.sm[g] = find_host("sm", g);

@@ -34,7 +34,7 @@ struct zipccl_platform {
 
 /*
  * Start SimGrid and load 'cluster'.  Once per process.
- * ZIPCCL_ERR_IO if the temporary platform file cannot be written; ZIPCCL_ERR_NOMEM.
+ * ZIPCCL_ERR_IO if the platform cannot be written to memory; ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_platform_load(const struct zipccl_cluster *cluster,
                                    enum zipccl_platform_kind kind, struct zipccl_platform *out,

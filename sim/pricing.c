@@ -81,7 +81,8 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     struct zipccl_wire_sizes sizes = {.bytes = message_bytes,
                                       .context = &sizing,
                                       .splits = job->class->splits,
-                                      .overflows = message_overflows};
+                                      .overflows = message_overflows,
+                                      .by_n = true};
     struct zipccl_plan *plan = NULL;
     struct zipccl_cost cost;
     zipccl_status status = ZIPCCL_OK;
@@ -270,10 +271,16 @@ zipccl_status zipccl_pricing_create(const struct zipccl_program *program,
     pricing->cluster.nic_Bps *= scenario->nic_factor;
     pricing->cluster.encode_Bps *= scenario->codec_factor;
     pricing->cluster.decode_Bps *= scenario->codec_factor;
+    pricing->raw_only = scenario->raw_only;
     pricing->nclasses = program->nclasses;
     pricing->call_of = calloc((size_t)program->nclasses + 1, sizeof(*pricing->call_of));
-    status = pricing->call_of != NULL ? price_all(program, scenario, samples, pricing, error)
-                                      : zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    pricing->row_mode = malloc((size_t)program->nrows + 1);
+    if (pricing->call_of != NULL && pricing->row_mode != NULL) {
+        memset(pricing->row_mode, ZIPCCL_STEP_ADAPTIVE, program->nrows);
+        status = price_all(program, scenario, samples, pricing, error);
+    } else {
+        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    }
     if (status != ZIPCCL_OK) {
         zipccl_pricing_destroy(pricing);
         return status;
@@ -296,6 +303,7 @@ void zipccl_pricing_destroy(struct zipccl_pricing *pricing)
     for (uint32_t i = 0; pricing->call_of != NULL && i < pricing->nclasses; i++)
         free(pricing->call_of[i]);
     free(pricing->call_of);
+    free(pricing->row_mode);
     free(pricing->calls);
     free(pricing);
 }
@@ -319,6 +327,8 @@ const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *prici
 {
     const struct zipccl_priced_call *call = zipccl_pricing_call(pricing, event, part);
 
+    if (mode == ZIPCCL_RUN_REFINED)
+        mode = pricing->row_mode[event->row];
     if (mode == ZIPCCL_STEP_RAW)
         return &call->raw;
     if (mode == ZIPCCL_STEP_COMPRESSED)

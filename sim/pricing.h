@@ -31,8 +31,13 @@ struct zipccl_priced_call {
     struct zipccl_topology *topology; /* owned; of the plans, NULL if there are none */
 };
 
+/* Runs of a step: the modes of the result, and adaptive with some rows changed (adapt.h). */
+enum { ZIPCCL_RUN_REFINED = ZIPCCL_NUM_STEPS, ZIPCCL_NUM_RUNS };
+
 struct zipccl_pricing {
     struct zipccl_cluster cluster;
+    bool raw_only;           /* as in the scenario */
+    unsigned char *row_mode; /* [nrows] ZIPCCL_STEP_... that ZIPCCL_RUN_REFINED takes */
     uint32_t nclasses;
     uint32_t ncalls;
     struct zipccl_priced_call *calls; /* [ncalls] */
@@ -64,7 +69,7 @@ zipccl_status zipccl_pricing_create(const struct zipccl_program *program,
                                     struct zipccl_error *error);
 void zipccl_pricing_destroy(struct zipccl_pricing *pricing);
 
-/* The price of a part of an event in 'mode': ZIPCCL_STEP_RAW, _COMPRESSED or _ADAPTIVE. */
+/* The price of a part of an event in 'mode': ZIPCCL_STEP_... or ZIPCCL_RUN_REFINED. */
 const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *pricing,
                                               const struct zipccl_program_event *event,
                                               uint32_t part, int mode);

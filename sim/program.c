@@ -41,27 +41,38 @@ static zipccl_status check_world(const struct zipccl_trace *trace, const struct 
                        c->gpus_per_node, trace->header.nranks);
 }
 
-static bool runs_on(const struct zipccl_event *e, uint32_t rank)
+/* Which ranks of the world run 'e', into p->runs. */
+static void mark_ranks(struct zipccl_program *p, const struct zipccl_event *e)
 {
-    if (e->nranks == 0)
-        return true;
+    memset(p->runs, e->nranks == 0, p->trace->header.nranks);
     for (uint32_t i = 0; i < e->nranks; i++)
-        if (e->ranks[i] == rank)
-            return true;
-    return false;
+        p->runs[e->ranks[i]] = 1;
+}
+
+/* The index of 'rank' in the program; of a class, only its first rank has one. */
+static uint32_t index_of(const struct zipccl_program *p, uint32_t rank)
+{
+    uint32_t class;
+
+    if (p->fold == NULL)
+        return rank;
+    class = p->fold->class_of[rank];
+    return p->fold->first[class] == rank ? class : UINT32_MAX;
 }
 
 /*
  * Work of a kernel on one rank.  With flops it is a roofline: SM time from the flops, traffic as
- * given.  A recorded duration is SM time, and its traffic, given or assumed, fits into it.
+ * given; with traffic alone it has no SM time.  A recorded duration is SM time, and its traffic,
+ * given or assumed, fits into it.
  */
 static void set_work(const struct zipccl_event *e, const struct zipccl_cluster *c, double seconds,
                      struct zipccl_program_event *out, uint32_t rank)
 {
-    double sm = e->flops >= 0 ? e->flops / c->gpu_flops : seconds, most = sm * c->gpu_hbm_Bps;
+    double sm = e->flops >= 0 ? e->flops / c->gpu_flops : seconds >= 0 ? seconds : 0;
+    double most = sm * c->gpu_hbm_Bps;
     double traffic = e->hbm_bytes >= 0 ? e->hbm_bytes : c->compute_hbm_share * most;
 
-    if (e->flops < 0 && traffic > most)
+    if (e->flops < 0 && seconds >= 0 && traffic > most)
         traffic = most;
     out->sm_s[rank] = sm;
     out->hbm_bytes[rank] = traffic;
@@ -73,24 +84,29 @@ static zipccl_status add_compute(struct zipccl_program *p, const struct zipccl_e
                                  struct zipccl_program_event *out, struct zipccl_error *error)
 {
     uint32_t next = 0;
+    bool recorded;
 
     out->compute_s = calloc(3 * (size_t)p->nranks, sizeof(double));
     if (out->compute_s == NULL)
         return nomem(error);
     out->sm_s = out->compute_s + p->nranks;
     out->hbm_bytes = out->sm_s + p->nranks;
-    if (e->flops < 0 && e->duration_s < 0 && e->duration_by_rank_s == NULL)
+    recorded = e->flops < 0 && (e->duration_s >= 0 || e->duration_by_rank_s != NULL);
+    if (e->flops < 0 && e->hbm_bytes < 0 && !recorded)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "compute event %" PRIu64 " has no duration and no flops", e->id);
-    p->scaled |= e->flops >= 0;
-    p->recorded |= e->flops < 0;
-    for (uint32_t r = 0; r < p->nranks; r++) {
+                           "compute event %" PRIu64 " has no duration, flops or hbm_bytes", e->id);
+    p->scaled |= !recorded;
+    p->recorded |= recorded;
+    for (uint32_t rank = 0; rank < p->trace->header.nranks; rank++) {
+        uint32_t r = index_of(p, rank);
         double seconds = e->duration_s;
 
-        if (!runs_on(e, r))
+        if (!p->runs[rank])
             continue;
         if (e->duration_by_rank_s != NULL)
             seconds = e->duration_by_rank_s[next++];
+        if (r == UINT32_MAX)
+            continue;
         out->part_of[r] = 0;
         out->nmembers[0]++;
         set_work(e, cluster, seconds, out, r);
@@ -109,16 +125,19 @@ static bool member_takes_part(const struct zipccl_event *e, uint32_t member)
     return false;
 }
 
-static void add_members(const struct zipccl_event *e, const struct zipccl_trace_group *group,
+static void add_members(const struct zipccl_program *p, const struct zipccl_event *e,
                         struct zipccl_program_event *out)
 {
-    for (uint32_t part = 0; part < group->nparts; part++)
-        for (uint32_t i = 0; i < group->size; i++) {
-            uint32_t rank = group->ranks[(size_t)part * group->size + i];
+    const struct zipccl_trace_group *world =
+        p->fold != NULL ? &p->fold->groups[e->group].placed : out->group;
 
-            if (!runs_on(e, rank) || !member_takes_part(e, i))
+    for (uint32_t part = 0; part < world->nparts; part++)
+        for (uint32_t i = 0; i < world->size; i++) {
+            size_t at = (size_t)part * world->size + i;
+
+            if (!p->runs[world->ranks[at]] || !member_takes_part(e, i))
                 continue;
-            out->part_of[rank] = part;
+            out->part_of[out->group->ranks[at]] = part;
             out->nmembers[part]++;
         }
 }
@@ -135,7 +154,8 @@ static zipccl_status add_event(struct zipccl_program *p, const struct zipccl_eve
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "event %" PRIu64 ": unknown stream or group",
                            e->id);
     if (e->kind == ZIPCCL_EVENT_COLLECTIVE)
-        out->group = &p->trace->header.groups[e->group];
+        out->group = p->fold != NULL ? &p->fold->groups[e->group].folded
+                                     : &p->trace->header.groups[e->group];
     out->nparts = out->group != NULL ? out->group->nparts : 1;
     out->part_of = malloc(p->nranks * sizeof(*out->part_of));
     out->nmembers = calloc(out->nparts, sizeof(*out->nmembers));
@@ -143,9 +163,10 @@ static zipccl_status add_event(struct zipccl_program *p, const struct zipccl_eve
         return nomem(error);
     for (uint32_t r = 0; r < p->nranks; r++)
         out->part_of[r] = ZIPCCL_NO_PART;
+    mark_ranks(p, e);
     if (out->group == NULL)
         return add_compute(p, e, cluster, out, error);
-    add_members(e, out->group, out);
+    add_members(p, e, out);
     return zipccl_program_add_call(p, e, samples, out, error);
 }
 
@@ -213,10 +234,7 @@ static zipccl_status add_op(void *context, const struct zipccl_event *e, uint64_
     size_t index = (size_t)(e - p->trace->events);
     struct zipccl_program_op *op;
 
-    if ((number + 1) * p->nranks > MAX_SLOTS)
-        return zipccl_fail(x->error, ZIPCCL_ERR_UNSUPPORTED,
-                           "more than %" PRIu64 " events x ranks: too many for one replay",
-                           MAX_SLOTS);
+    (void)number;
     if (!grow((void **)&p->ops, &p->room, p->nops + 1, sizeof(*p->ops)) ||
         !grow((void **)&p->deps, &p->deps_room, p->ndeps + e->ndeps + 1, sizeof(*p->deps)))
         return nomem(x->error);
@@ -234,8 +252,23 @@ static zipccl_status add_op(void *context, const struct zipccl_event *e, uint64_
         op->ndeps++;
     }
     p->last_op[index] = (uint32_t)p->nops++;
-    zipccl_program_count_call(p, &p->events[index]);
+    p->events[index].calls++;
     return ZIPCCL_OK;
+}
+
+static zipccl_status check_size(const struct zipccl_program *p, struct zipccl_error *error)
+{
+    uint64_t n = 0;
+
+    ZIPCCL_TRY(zipccl_trace_expand(p->trace, NULL, NULL, &n, error));
+    if (n <= MAX_SLOTS / p->nranks)
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                       "%" PRIu64 " events on %" PRIu32 " %s, at most %" PRIu64
+                       " in all are replayed; %s",
+                       n, p->nranks, p->fold != NULL ? "kinds of ranks" : "ranks", MAX_SLOTS,
+                       p->fold != NULL ? "take fewer micro-batches or layers"
+                                       : "--fidelity t0 replays ranks that do the same once");
 }
 
 static zipccl_status build(struct zipccl_program *p, const struct zipccl_cluster *cluster,
@@ -243,23 +276,30 @@ static zipccl_status build(struct zipccl_program *p, const struct zipccl_cluster
 {
     struct expansion x = {p, error};
 
+    ZIPCCL_TRY(check_size(p, error));
     for (size_t i = 0; i < p->nevents; i++)
         ZIPCCL_TRY(add_event(p, &p->trace->events[i], cluster, samples, &p->events[i], error));
     if (p->nrows == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "trace %.100s has no collectives: nothing to replay",
                            p->trace->header.name);
+    if (!zipccl_program_moves_data(p))
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "nothing to replay: no collective of trace %.100s moves data from one rank "
+            "to another",
+            p->trace->header.name);
     ZIPCCL_TRY(index_ids(p, error));
-    return zipccl_trace_expand(p->trace, add_op, &x, NULL, error);
+    ZIPCCL_TRY(zipccl_trace_expand(p->trace, add_op, &x, NULL, error));
+    return zipccl_program_count_calls(p) == ZIPCCL_OK ? ZIPCCL_OK : nomem(error);
 }
 
-zipccl_status zipccl_program_create(const struct zipccl_trace *trace,
-                                    const struct zipccl_cluster *cluster,
-                                    struct zipccl_samples *samples, struct zipccl_program **out,
-                                    struct zipccl_error *error)
+static zipccl_status create(const struct zipccl_trace *trace, const struct zipccl_cluster *cluster,
+                            struct zipccl_samples *samples, bool fold, struct zipccl_program **out,
+                            struct zipccl_error *error)
 {
     struct zipccl_program *p;
-    zipccl_status status;
+    zipccl_status status = ZIPCCL_OK;
 
     ZIPCCL_TRY(check_world(trace, cluster, error));
     p = calloc(1, sizeof(*p));
@@ -270,13 +310,36 @@ zipccl_status zipccl_program_create(const struct zipccl_trace *trace,
     p->nstreams = trace->header.nstreams;
     p->nevents = trace->nevents;
     p->events = calloc(p->nevents + 1, sizeof(*p->events));
-    status = p->events != NULL ? build(p, cluster, samples, error) : nomem(error);
+    p->runs = malloc((size_t)p->nranks + 1);
+    if (p->events == NULL || p->runs == NULL ||
+        (fold && zipccl_fold_create(trace, cluster, &p->fold) != ZIPCCL_OK))
+        status = nomem(error);
+    if (p->fold != NULL)
+        p->nranks = p->fold->nclasses;
+    if (status == ZIPCCL_OK)
+        status = build(p, cluster, samples, error);
     if (status != ZIPCCL_OK) {
         zipccl_program_destroy(p);
         return status;
     }
     *out = p;
     return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_program_create(const struct zipccl_trace *trace,
+                                    const struct zipccl_cluster *cluster,
+                                    struct zipccl_samples *samples, struct zipccl_program **out,
+                                    struct zipccl_error *error)
+{
+    return create(trace, cluster, samples, false, out, error);
+}
+
+zipccl_status zipccl_program_create_folded(const struct zipccl_trace *trace,
+                                           const struct zipccl_cluster *cluster,
+                                           struct zipccl_samples *samples,
+                                           struct zipccl_program **out, struct zipccl_error *error)
+{
+    return create(trace, cluster, samples, true, out, error);
 }
 
 void zipccl_program_destroy(struct zipccl_program *program)
@@ -295,6 +358,8 @@ void zipccl_program_destroy(struct zipccl_program *program)
     free(program->deps);
     free(program->classes);
     free(program->rows);
+    free(program->runs);
+    zipccl_fold_destroy(program->fold);
     free(program->last_op);
     free(program->order);
     free(program);

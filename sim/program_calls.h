@@ -14,8 +14,10 @@ zipccl_status zipccl_program_add_call(struct zipccl_program *program,
                                       struct zipccl_samples *samples,
                                       struct zipccl_program_event *out, struct zipccl_error *error);
 
-/* Count one op of 'event' in its row; nothing for compute. */
-void zipccl_program_count_call(struct zipccl_program *program,
-                               const struct zipccl_program_event *event);
+/* When all ops are there: what one rank calls in each row, in one pass.  ZIPCCL_ERR_NOMEM. */
+zipccl_status zipccl_program_count_calls(struct zipccl_program *program);
+
+/* Whether any collective has something to move and somebody to move it to. */
+bool zipccl_program_moves_data(const struct zipccl_program *program);
 
 #endif

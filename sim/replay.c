@@ -16,6 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
+/* SimGrid's matrix of a collective takes 72 bytes times the square of its ranks. */
+#define T1_MAX_GROUP 4096
+
+/*
+ * A simulation at T1 takes about this long times events times ranks squared: 0.15 to 0.3 us for a
+ * SimAI trace of 450 events on 128 to 512 ranks (zipccl replay --mode raw, one Xeon core).
+ */
+#define T1_COST_S 0.2e-6
+
+/* Longer than this is refused, and longer than that is told while it runs. */
+#define T1_MAX_S  7200.0
+#define T1_LONG_S 60.0
+
 static double now(void)
 {
     struct timespec t;
@@ -30,6 +43,8 @@ void zipccl_replay_options_init(struct zipccl_replay_options *options)
     options->raw = options->compressed = options->adaptive = true;
     options->fidelity = ZIPCCL_FIDELITY_T1;
     options->sensitivities = true;
+    options->timeline_mode = ZIPCCL_STEP_ADAPTIVE;
+    options->timeline_ranks = ZIPCCL_TIMELINE_RANKS;
 }
 
 static uint32_t cores(void)
@@ -45,30 +60,95 @@ static void report(struct zipccl_replay_state *s, const char *what)
         s->options.progress(s->options.progress_context, s->ndone, s->ntasks, what);
 }
 
+static double t1_seconds(const struct zipccl_replay_state *s)
+{
+    double nranks = s->program->nranks;
+
+    return T1_COST_S * (double)s->program->nops * nranks * nranks;
+}
+
+/* What can be replayed in sensible time at T1. */
+static zipccl_status check_t1(const struct zipccl_replay_state *s, struct zipccl_error *error)
+{
+    static const char advice[] = "--fidelity t0 replays ranks that do the same once";
+    uint32_t largest = 0;
+
+    for (size_t i = 0; i < s->program->nevents; i++) {
+        const struct zipccl_program_event *e = &s->program->events[i];
+
+        if (e->group != NULL && e->group->size > largest)
+            largest = e->group->size;
+    }
+    if (largest > T1_MAX_GROUP)
+        return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                           "a group has %u ranks, at most %d at T1; %s", largest, T1_MAX_GROUP,
+                           advice);
+    if (t1_seconds(s) > T1_MAX_S)
+        return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                           "%zu events on %u ranks take about %.0f hours a simulation at T1; %s",
+                           s->program->nops, s->program->nranks, t1_seconds(s) / 3600, advice);
+    return ZIPCCL_OK;
+}
+
+static void report_steps(struct zipccl_replay_state *s)
+{
+    char what[64] = "steps";
+
+    if (s->options.fidelity == ZIPCCL_FIDELITY_T1 && t1_seconds(s) > T1_LONG_S)
+        snprintf(what, sizeof(what), "steps, ~%.0f min each (t0 is quick)", t1_seconds(s) / 60);
+    report(s, what);
+}
+
 static void base_done(void *context, uint32_t ndone)
 {
     struct zipccl_replay_state *s = context;
 
     s->ndone = ndone;
-    report(s, "steps");
+    report_steps(s);
 }
 
 static void extra_done(void *context, uint32_t ndone)
 {
     struct zipccl_replay_state *s = context;
 
-    s->ndone = ZIPCCL_NUM_STEPS + ndone;
+    s->ndone = ZIPCCL_NUM_RUNS + ndone;
     report(s, "sensitivities");
+}
+
+/* What is wrong with a trace starts with its file. */
+static zipccl_status name_trace(const struct zipccl_trace *trace, zipccl_status status,
+                                const struct zipccl_error *why, struct zipccl_error *error)
+{
+    if ((status != ZIPCCL_ERR_INPUT && status != ZIPCCL_ERR_UNSUPPORTED) || trace->path == NULL)
+        return zipccl_fail(error, status, "%s", why->text);
+    return zipccl_fail(error, status, "%.180s: %.320s", trace->path, why->text);
 }
 
 static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error *error)
 {
     struct zipccl_scenario scenario;
+    struct zipccl_error why = {""};
+    zipccl_status status;
 
     ZIPCCL_TRY(zipccl_cluster_get(s->file, &s->cluster, error));
     ZIPCCL_TRY(zipccl_samples_open(s->trace->samples_path, s->options.ratio, &s->samples, error));
-    ZIPCCL_TRY(zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, error));
-    s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, s->options.fidelity};
+    status =
+        s->options.fidelity == ZIPCCL_FIDELITY_T0
+            ? zipccl_program_create_folded(s->trace, &s->cluster, s->samples, &s->program, &why)
+            : zipccl_program_create(s->trace, &s->cluster, s->samples, &s->program, &why);
+    if (status == ZIPCCL_OK && s->options.fidelity == ZIPCCL_FIDELITY_T1)
+        status = check_t1(s, &why);
+    if (status != ZIPCCL_OK)
+        return name_trace(s->trace, status, &why, error);
+    s->base = (struct zipccl_run_base){.program = s->program,
+                                       .cluster = &s->cluster,
+                                       .samples = s->samples,
+                                       .fidelity = s->options.fidelity};
+    if (s->options.timeline &&
+        zipccl_timeline_choose(s->trace->header.nranks, s->cluster.gpus_per_node,
+                               s->options.timeline_ranks, &s->base.kept,
+                               &s->base.nkept) != ZIPCCL_OK)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     zipccl_scenario_init(&scenario);
     scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;
     scenario.plans = s->options.fidelity == ZIPCCL_FIDELITY_T2;
@@ -76,44 +156,19 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
                                  error);
 }
 
-/* Adaptive is never worse than the better of raw and compressed: it can always be pinned to it. */
-static void pin_adaptive(struct zipccl_replay_state *s, struct zipccl_replay_result *r)
-{
-    const struct zipccl_result_step *raw = s->runs[ZIPCCL_STEP_RAW].step;
-    const struct zipccl_result_step *compressed = s->runs[ZIPCCL_STEP_COMPRESSED].step;
-    double adaptive_s = s->runs[ZIPCCL_STEP_ADAPTIVE].step->step_s;
-    int best = compressed->step_s < raw->step_s ? ZIPCCL_STEP_COMPRESSED : ZIPCCL_STEP_RAW;
-    double best_s = s->runs[best].step->step_s;
-
-    s->pinned = ZIPCCL_STEP_ADAPTIVE;
-    if (adaptive_s <= best_s)
-        return;
-    s->pinned = best;
-    snprintf(r->adaptive_note, sizeof(r->adaptive_note),
-             "call by call the step takes %.3f ms, %.2f %% more than always %s (contention): "
-             "pinned to %s",
-             1e3 * adaptive_s, 100 * (adaptive_s / best_s - 1),
-             best == ZIPCCL_STEP_RAW ? "raw" : "compressed",
-             best == ZIPCCL_STEP_RAW ? "raw" : "compressed");
-}
-
-/* The three steps of the cluster as it is. */
+/* The steps of the cluster as it is. */
 static zipccl_status run_steps(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                                struct zipccl_error *error)
 {
-    struct zipccl_child_task tasks[ZIPCCL_NUM_STEPS];
+    struct zipccl_adapt_options options = {
+        .nprocs = s->options.nprocs, .keep = true, .finished = base_done, .context = s};
 
-    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
-        if (zipccl_run_init(&s->runs[mode], &s->base, mode) != ZIPCCL_OK)
-            return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-        s->runs[mode].pricing = s->pricing;
-        tasks[mode] = zipccl_run_task(&s->runs[mode]);
-    }
-    report(s, "steps");
-    ZIPCCL_TRY(zipccl_child_run(tasks, ZIPCCL_NUM_STEPS, s->options.nprocs, base_done, s, error));
-    pin_adaptive(s, r);
+    report_steps(s);
+    ZIPCCL_TRY(zipccl_adapt(&s->base, s->pricing, &options, &s->adapted, error));
+    zipccl_adapted_describe(&s->adapted, r->adaptive_note, sizeof(r->adaptive_note));
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
-        r->steps[mode] = *s->runs[mode == ZIPCCL_STEP_ADAPTIVE ? s->pinned : mode].step;
+        r->steps[mode] =
+            *s->adapted.runs[mode == ZIPCCL_STEP_ADAPTIVE ? s->adapted.best : mode].step;
     r->steps[ZIPCCL_STEP_RAW].present = s->options.raw;
     r->steps[ZIPCCL_STEP_COMPRESSED].present = s->options.compressed;
     r->steps[ZIPCCL_STEP_ADAPTIVE].present = s->options.adaptive;
@@ -134,13 +189,10 @@ static struct zipccl_scenario changed(int which)
     return scenario;
 }
 
-static double row_sum(const struct zipccl_run *run)
+/* Of two times; 1 if nothing takes time. */
+static double speedup(double before_s, double after_s)
 {
-    double sum = 0;
-
-    for (uint32_t i = 0; i < run->base->program->nrows; i++)
-        sum += run->row_time[i];
-    return sum;
+    return after_s > 0 ? before_s / after_s : 1;
 }
 
 static void fill_sensitivities(const struct zipccl_replay_state *s, struct zipccl_replay_result *r)
@@ -150,27 +202,30 @@ static void fill_sensitivities(const struct zipccl_replay_state *s, struct zipcc
 
     r->nsensitivities = ZIPCCL_NUM_SENS;
     for (int i = 0; i < ZIPCCL_NUM_SENS; i++) {
+        const struct zipccl_adapted_step *step = &s->sens[i].step;
         struct zipccl_result_sensitivity *out = &r->sensitivities[i];
-        bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
-        const struct zipccl_run *raw = nic ? &s->sens[i][0] : &s->runs[ZIPCCL_STEP_RAW];
-        const struct zipccl_run *adaptive = &s->sens[i][1];
 
-        /* As in the result itself, adaptive may stay raw. */
-        if (raw->step->step_s < adaptive->step->step_s)
-            adaptive = raw;
         snprintf(out->name, sizeof(out->name), "%s", names[i]);
-        out->step_raw_s = raw->step->step_s;
-        out->step_adaptive_s = adaptive->step->step_s;
-        out->end_to_end_speedup = out->step_raw_s / out->step_adaptive_s;
-        out->comm_speedup = row_sum(adaptive) > 0 ? row_sum(raw) / row_sum(adaptive) : 1;
+        out->step_raw_s = step->raw_s;
+        out->step_adaptive_s = step->adaptive_s;
+        out->end_to_end_speedup = speedup(step->raw_s, step->adaptive_s);
+        out->comm_speedup = speedup(step->raw_comm_s, step->adaptive_comm_s);
     }
+}
+
+/* In a child. */
+static zipccl_status sens_work(void *context, void *result, struct zipccl_error *error)
+{
+    const struct zipccl_replay_sens *sens = context;
+
+    return zipccl_adapt_step(sens->base, &sens->scenario, sens->raw, result, error);
 }
 
 /* Sensitivities and the two searches, side by side; the longest pieces first. */
 static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_replay_result *r,
                                 struct zipccl_error *error)
 {
-    struct zipccl_child_task tasks[2 + 2 * ZIPCCL_NUM_SENS];
+    struct zipccl_child_task tasks[2 + ZIPCCL_NUM_SENS];
     uint32_t n = 0;
 
     r->sensitivities = calloc(ZIPCCL_NUM_SENS, sizeof(*r->sensitivities));
@@ -183,26 +238,37 @@ static zipccl_status run_extras(struct zipccl_replay_state *s, struct zipccl_rep
         s->searches[k].adaptive_s = r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
         tasks[n++] = zipccl_search_task(&s->searches[k]);
     }
-    for (int i = 0; i < ZIPCCL_NUM_SENS; i++)
-        for (int k = 0; k < 2; k++) {
-            struct zipccl_run *run = &s->sens[i][k];
-            bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
+    for (int i = 0; i < ZIPCCL_NUM_SENS; i++) {
+        struct zipccl_replay_sens *sens = &s->sens[i];
+        bool nic = i == ZIPCCL_SENS_NIC_DOWN || i == ZIPCCL_SENS_NIC_UP;
 
+        *sens = (struct zipccl_replay_sens){
+            .base = &s->base,
+            .scenario = changed(i),
             /* Codec and ratio leave the raw step as it is. */
-            if (k == 0 && !nic)
-                continue;
-            if (zipccl_run_init(run, &s->base, k == 0 ? ZIPCCL_STEP_RAW : ZIPCCL_STEP_ADAPTIVE) !=
-                ZIPCCL_OK)
-                return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-            run->scenario = changed(i);
-            tasks[n++] = zipccl_run_task(run);
-        }
+            .raw = nic ? NULL : &s->adapted.runs[ZIPCCL_STEP_RAW],
+        };
+        tasks[n++] = (struct zipccl_child_task){sens_work, sens, &sens->step, sizeof(sens->step)};
+    }
     ZIPCCL_TRY(zipccl_child_run(tasks, n, s->options.nprocs, extra_done, s, error));
     fill_sensitivities(s, r);
     r->break_even_nic_Bps = s->searches[0].result.nic_Bps;
     r->raw_match_nic_Bps = s->searches[1].result.nic_Bps;
     memcpy(r->break_even_note, s->searches[0].result.note, sizeof(r->break_even_note));
     memcpy(r->raw_match_note, s->searches[1].result.note, sizeof(r->raw_match_note));
+    return ZIPCCL_OK;
+}
+
+/* Of the run that stands behind the mode: adaptive may be another. */
+static zipccl_status keep_timeline(const struct zipccl_replay_state *s,
+                                   struct zipccl_replay_result *r)
+{
+    int mode = s->options.timeline_mode;
+    int run = mode == ZIPCCL_STEP_ADAPTIVE ? s->adapted.best : mode;
+
+    ZIPCCL_TRY(zipccl_timeline_create(s->program, s->pricing, run, &s->adapted.runs[run].kept,
+                                      &r->timeline));
+    r->timeline->mode = mode;
     return ZIPCCL_OK;
 }
 
@@ -214,12 +280,12 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
                   s->options.fidelity != ZIPCCL_FIDELITY_T2;
     double raw_s;
 
-    s->ntasks = ZIPCCL_NUM_STEPS + (extras ? 2 + 2 + ZIPCCL_NUM_SENS : 0);
+    s->ntasks = ZIPCCL_NUM_RUNS + (extras ? 2 + ZIPCCL_NUM_SENS : 0);
     ZIPCCL_TRY(run_steps(s, r, error));
     if (extras)
         ZIPCCL_TRY(run_extras(s, r, error));
     snprintf(r->fidelity, sizeof(r->fidelity), "%s", names[s->options.fidelity]);
-    r->nranks = s->program->nranks;
+    r->nranks = s->trace->header.nranks;
     r->nodes = s->cluster.nodes;
     r->gpus_per_node = s->cluster.gpus_per_node;
     r->codec_sms = s->cluster.codec_sms;
@@ -227,24 +293,30 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
         s->trace->header.recorded_step_s > 0 ? s->trace->header.recorded_step_s : -1;
     raw_s = r->steps[ZIPCCL_STEP_RAW].step_s;
     if (s->options.raw && s->options.adaptive)
-        r->end_to_end_speedup = raw_s / r->steps[ZIPCCL_STEP_ADAPTIVE].step_s;
+        r->end_to_end_speedup = speedup(raw_s, r->steps[ZIPCCL_STEP_ADAPTIVE].step_s);
     if (s->options.raw && raw_s > 0)
         r->exposed_comm_share = r->steps[ZIPCCL_STEP_RAW].exposed_s / raw_s;
-    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK)
+    if (zipccl_replay_rows(s, r) != ZIPCCL_OK || zipccl_replay_notes(s, r) != ZIPCCL_OK ||
+        (s->options.timeline && keep_timeline(s, r) != ZIPCCL_OK))
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     return ZIPCCL_OK;
 }
 
 static void release(struct zipccl_replay_state *s)
 {
-    for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
-        zipccl_run_release(&s->runs[mode]);
-    for (int i = 0; i < ZIPCCL_NUM_SENS; i++)
-        for (int k = 0; k < 2; k++)
-            zipccl_run_release(&s->sens[i][k]);
+    zipccl_adapted_release(&s->adapted);
     zipccl_pricing_destroy(s->pricing);
     zipccl_program_destroy(s->program);
     zipccl_samples_close(s->samples);
+    free(s->base.kept);
+}
+
+static bool timeline_runs(const struct zipccl_replay_options *o)
+{
+    bool runs[ZIPCCL_NUM_STEPS] = {o->raw, o->compressed, o->adaptive};
+
+    return !o->timeline || (o->timeline_mode >= 0 && o->timeline_mode < ZIPCCL_NUM_STEPS &&
+                            runs[o->timeline_mode] && o->timeline_ranks > 0);
 }
 
 zipccl_status zipccl_replay(const struct zipccl_trace *trace,
@@ -259,6 +331,8 @@ zipccl_status zipccl_replay(const struct zipccl_trace *trace,
 
     if (trace == NULL || cluster == NULL || out == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: no trace or no cluster");
+    if (options != NULL && !timeline_runs(options))
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_replay: a timeline of nothing");
     s = calloc(1, sizeof(*s));
     r = calloc(1, sizeof(*r));
     if (s == NULL || r == NULL) {

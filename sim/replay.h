@@ -12,6 +12,7 @@
 
 #include "models/cluster.h"
 #include "sim/result.h"
+#include "sim/timeline.h"
 #include "traces/trace.h"
 
 /* T2 plays every message: for small traces, and to check T1.  It searches nothing. */
@@ -23,6 +24,9 @@ struct zipccl_replay_options {
     double ratio;                   /* > 0: given instead of samples; 0: from samples */
     bool sensitivities;             /* default true; needs raw and adaptive; not at T2 */
     uint32_t nprocs;                /* child processes at once; 0: number of cores */
+    bool timeline;                  /* keep a timeline; 'trace' then must outlive the result */
+    int timeline_mode;              /* ZIPCCL_STEP_..., one of the modes that run */
+    uint32_t timeline_ranks;        /* at most so many; default ZIPCCL_TIMELINE_RANKS */
     /* Called from the parent with work done and work in all; NULL if not wanted. */
     void (*progress)(void *context, uint64_t done, uint64_t total, const char *what);
     void *progress_context;
@@ -33,6 +37,7 @@ void zipccl_replay_options_init(struct zipccl_replay_options *options);
 /*
  * Replay 'trace' on 'cluster'.  The caller destroys '*out'.
  *
+ * ZIPCCL_ERR_ARG also for a timeline of a mode that is not run.
  * ZIPCCL_ERR_INPUT with the reason: no collectives, a world that does not fit the cluster, a
  * sample that is missing, of another dtype or broken, a dependency that is unknown.
  */

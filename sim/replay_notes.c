@@ -75,6 +75,11 @@ static void add_settings(const struct zipccl_replay_state *state, struct zipccl_
         snprintf(text, sizeof(text), "%.6g", state->options.ratio);
         set_note(&r->settings[r->nsettings++], "ratio", text, "", "--ratio");
     }
+    if (state->program->fold != NULL && state->program->nranks < r->nranks) {
+        snprintf(text, sizeof(text), "%u of %u", state->program->nranks, r->nranks);
+        set_note(&r->settings[r->nsettings++], "ranks computed", text, "",
+                 "ranks that do the same in groups that lie alike have equal times at T0");
+    }
     s = zipccl_cluster_settings(state->file, &keys);
     for (size_t i = 0; i < keys && r->nsettings < MAX_NOTES; i++)
         if (s[i].overridden)
@@ -84,22 +89,17 @@ static void add_settings(const struct zipccl_replay_state *state, struct zipccl_
 static void add_cluster(const struct zipccl_replay_state *state, struct zipccl_replay_result *r)
 {
     const struct zipccl_cluster_setting *s;
-    char value[128], source[320];
+    char value[128];
     size_t n;
 
     s = zipccl_cluster_settings(state->file, &n);
     for (size_t i = 0; i < n; i++) {
-        bool codec = strncmp(s[i].key, "codec.", 6) == 0;
-
         /* Text keys have no number. */
         if (isnan(s[i].value))
             snprintf(value, sizeof(value), "%.127s", s[i].text);
         else
             snprintf(value, sizeof(value), "%.10g", s[i].value);
-        snprintf(source, sizeof(source), "%s%.255s",
-                 codec && !s[i].overridden ? "documented estimate, not measured; " : "",
-                 s[i].source);
-        assume(r, s[i].key, value, s[i].unit, source);
+        assume(r, s[i].key, value, s[i].unit, s[i].source);
     }
 }
 
@@ -117,7 +117,7 @@ static void add_model(const struct zipccl_replay_state *state, struct zipccl_rep
     }
     assume(r, "ratio source", text, "of bytes",
            "the real codec on the trace's tensors, every message decoded and compared; longer "
-           "messages than a sample repeat it");
+           "messages than a sample repeat it; none: the adaptive step sends them raw");
     assume(r, "compute time",
            !state->program->scaled     ? "as in the trace"
            : !state->program->recorded ? "flops / gpu.flops, or bytes / gpu.hbm_rate"
@@ -136,7 +136,10 @@ static void add_warnings(const struct zipccl_replay_state *state, struct zipccl_
 {
     double raw = r->steps[ZIPCCL_STEP_RAW].step_s, recorded = r->step_time_recorded_s;
     uint32_t per_node = state->trace->header.ranks_per_node;
+    double all = 0;
 
+    for (size_t i = 0; i < r->nrows; i++)
+        all += r->rows[i].raw_bytes;
     if (recorded > 0 && r->steps[ZIPCCL_STEP_RAW].present &&
         fabs(raw / recorded - 1) > RECORDED_TOLERANCE)
         warn(r,
@@ -144,7 +147,7 @@ static void add_warnings(const struct zipccl_replay_state *state, struct zipccl_
              "rests on a baseline that is off",
              1e3 * raw, 1e3 * recorded, 100 * (raw / recorded - 1));
     /* Counters and norms are always there; they matter once they are a share of the bytes. */
-    if (r->source_share[ZIPCCL_RATIO_NONE] > 0.001)
+    if (r->raw_dtype_bytes > 0.001 * all)
         warn(r, "%.1f MB per rank went raw because the codec does not cover %s yet",
              r->raw_dtype_bytes / 1e6, r->raw_dtypes);
     if (per_node > 0 && per_node != state->cluster.gpus_per_node)
@@ -153,6 +156,35 @@ static void add_warnings(const struct zipccl_replay_state *state, struct zipccl_
     if (r->source_share[ZIPCCL_RATIO_MODEL] > 0.01)
         warn(r, "%.1f %% of bytes have no sample: generated Gaussian data stood in for them",
              100 * r->source_share[ZIPCCL_RATIO_MODEL]);
+}
+
+static const char *source_of(const struct zipccl_replay_state *state, const char *key)
+{
+    const struct zipccl_cluster_setting *s;
+    size_t n;
+
+    s = zipccl_cluster_settings(state->file, &n);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(s[i].key, key) == 0)
+            return s[i].source;
+    return "";
+}
+
+/* The codec's rates and what they rest on. */
+static void add_codec_line(const struct zipccl_replay_state *state, struct zipccl_replay_result *r)
+{
+    const struct zipccl_cluster *c = &state->cluster;
+    const char *encode = source_of(state, "codec.encode_rate");
+    const char *decode = source_of(state, "codec.decode_rate");
+    char source[192];
+
+    if (strcmp(encode, decode) == 0)
+        snprintf(source, sizeof(source), "%.180s", encode);
+    else
+        snprintf(source, sizeof(source), "encode: %.80s; decode: %.80s", encode, decode);
+    snprintf(r->codec_line, sizeof(r->codec_line),
+             "encode %.4g, decode %.4g GB/s/GPU on %u of %u SMs [%s]", c->encode_Bps / 1e9,
+             c->decode_Bps / 1e9, c->codec_sms, c->gpu_sms, source);
 }
 
 static void add_lines(const struct zipccl_replay_state *state, struct zipccl_replay_result *r)
@@ -175,10 +207,7 @@ static void add_lines(const struct zipccl_replay_state *state, struct zipccl_rep
              "%u x %u %s; NVLink %.4g GB/s/GPU, NIC %.4g GB/s%s, alpha %.3g us", c->nodes,
              c->gpus_per_node, c->gpu_name, c->nvlink_Bps / 1e9, c->nic_Bps / 1e9, nics,
              1e6 * c->nic_alpha_s);
-    snprintf(r->codec_line, sizeof(r->codec_line),
-             "encode %.4g, decode %.4g GB/s/GPU on %u of %u SMs [documented estimate, not "
-             "measured]",
-             c->encode_Bps / 1e9, c->decode_Bps / 1e9, c->codec_sms, c->gpu_sms);
+    add_codec_line(state, r);
 }
 
 zipccl_status zipccl_replay_notes(const struct zipccl_replay_state *state,

@@ -6,6 +6,7 @@
 #ifndef ZIPCCL_SIM_REPLAY_PARTS_H
 #define ZIPCCL_SIM_REPLAY_PARTS_H
 
+#include "sim/adapt.h"
 #include "sim/replay.h"
 #include "sim/run.h"
 #include "sim/search.h"
@@ -19,6 +20,14 @@ enum {
     ZIPCCL_NUM_SENS
 };
 
+/* A step under a changed input. */
+struct zipccl_replay_sens {
+    const struct zipccl_run_base *base;
+    struct zipccl_scenario scenario;
+    const struct zipccl_run *raw; /* known: the change leaves it as it is; else NULL */
+    struct zipccl_adapted_step step;
+};
+
 struct zipccl_replay_state {
     const struct zipccl_trace *trace;
     const struct zipccl_cluster_file *file;
@@ -28,10 +37,9 @@ struct zipccl_replay_state {
     struct zipccl_program *program;
     struct zipccl_pricing *pricing;
     struct zipccl_run_base base;
-    struct zipccl_run runs[ZIPCCL_NUM_STEPS];   /* the cluster as it is */
-    struct zipccl_run sens[ZIPCCL_NUM_SENS][2]; /* raw, adaptive */
+    struct zipccl_adapted adapted; /* the cluster as it is */
+    struct zipccl_replay_sens sens[ZIPCCL_NUM_SENS];
     struct zipccl_search searches[2];
-    int pinned; /* mode that the adaptive step was pinned to, or ZIPCCL_STEP_ADAPTIVE */
     uint32_t ndone, ntasks;
 };
 

@@ -9,22 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the events of one row add up to. */
+/* What the events of one row add up to; bytes of the rank that the row is of. */
 struct sums {
     double raw_bytes, wire_bytes;
     double by_source[ZIPCCL_NUM_RATIO_SOURCES]; /* raw bytes */
     double weight[ZIPCCL_NUM_STEPS];            /* time of the call whose name is shown */
     char name[ZIPCCL_NUM_STEPS][48];
 };
-
-static double calls_of(const struct zipccl_program *program, size_t event)
-{
-    double n = 0;
-
-    for (size_t op = 0; op < program->nops; op++)
-        n += program->ops[op].event == event;
-    return n;
-}
 
 /* The strategy that takes most of the row's time gives the row its name. */
 static void weigh_name(struct sums *sums, int mode, const struct zipccl_price *price, double calls)
@@ -37,22 +28,21 @@ static void weigh_name(struct sums *sums, int mode, const struct zipccl_price *p
     memcpy(sums->name[mode], price->name, sizeof(price->name));
 }
 
+/* Parts of a group that lie differently may do differently. */
 static void add_event(const struct zipccl_replay_state *state, size_t index, struct sums *sums)
 {
     const struct zipccl_program_event *e = &state->program->events[index];
-    double calls = calls_of(state->program, index), raw = 0, wire = 0, nparts = 0;
-    uint32_t set;
+    enum zipccl_ratio_source source =
+        zipccl_samples_source(state->samples, state->program->classes[e->class].set);
+    uint32_t rank = state->program->rows[e->row].rank;
+    double calls = (double)e->calls;
 
-    /* Parts of a group that lie differently may do differently; bytes are a mean over them. */
     for (uint32_t part = 0; part < e->nparts; part++) {
         const struct zipccl_price *adaptive;
 
         if (e->nmembers[part] == 0)
             continue;
-        adaptive = zipccl_pricing_get(state->pricing, e, part, state->pinned);
-        raw += adaptive->raw_bytes;
-        wire += adaptive->wire_bytes;
-        nparts++;
+        adaptive = zipccl_pricing_get(state->pricing, e, part, state->adapted.best);
         for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
             weigh_name(sums, mode,
                        mode == ZIPCCL_STEP_ADAPTIVE
@@ -60,12 +50,16 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
                            : zipccl_pricing_get(state->pricing, e, part, mode),
                        calls);
     }
-    if (nparts == 0)
-        return;
-    set = state->program->classes[e->class].set;
-    sums->raw_bytes += raw / nparts * calls;
-    sums->wire_bytes += wire / nparts * calls;
-    sums->by_source[zipccl_samples_source(state->samples, set)] += raw / nparts * calls;
+    if (e->part_of[rank] != ZIPCCL_NO_PART) {
+        const struct zipccl_price *adaptive =
+            zipccl_pricing_get(state->pricing, e, e->part_of[rank], state->adapted.best);
+
+        if (!adaptive->compressed)
+            source = ZIPCCL_RATIO_NONE;
+        sums->raw_bytes += calls * adaptive->raw_bytes;
+        sums->wire_bytes += calls * adaptive->wire_bytes;
+        sums->by_source[source] += calls * adaptive->raw_bytes;
+    }
 }
 
 static enum zipccl_ratio_source main_source(const struct sums *sums)
@@ -83,7 +77,7 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
 {
     const struct zipccl_program_row *r = &state->program->rows[index];
     const struct zipccl_trace_group *group = &state->trace->header.groups[r->event->group];
-    const struct zipccl_run *runs = state->runs;
+    const struct zipccl_run *runs = state->adapted.runs;
 
     row->op = r->event->op;
     row->dtype = r->event->dtype;
@@ -104,10 +98,10 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
     row->time_recorded_s = r->recorded_s;
     row->time_raw_s = runs[ZIPCCL_STEP_RAW].row_time[index];
     row->time_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_time[index];
-    row->time_adaptive_s = runs[state->pinned].row_time[index];
+    row->time_adaptive_s = runs[state->adapted.best].row_time[index];
     row->exposed_raw_s = runs[ZIPCCL_STEP_RAW].row_exposed[index];
     row->exposed_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_exposed[index];
-    row->exposed_adaptive_s = runs[state->pinned].row_exposed[index];
+    row->exposed_adaptive_s = runs[state->adapted.best].row_exposed[index];
 }
 
 /* By exposed time saved, then by time, then in the order of the trace: the same every time. */

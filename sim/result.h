@@ -30,7 +30,7 @@ struct zipccl_result_row {
     uint64_t calls;
     double raw_bytes, wire_bytes; /* adaptive strategy's wire bytes */
     double ratio;                 /* raw / wire */
-    const char *ratio_source;     /* "captured", "class", "model", "given", "none" */
+    const char *ratio_source;     /* "captured", "class", "model", "given"; "none": sent raw */
     char strategy_raw[48], strategy_compressed[48], strategy[48];
     double time_recorded_s; /* < 0: none */
     double time_raw_s, time_compressed_s, time_adaptive_s;
@@ -65,6 +65,24 @@ struct zipccl_result_sensitivity {
     double step_raw_s, step_adaptive_s, end_to_end_speedup, comm_speedup;
 };
 
+/* What an importer assumed ('guess') or noted, how often and from which line on. */
+struct zipccl_result_import_item {
+    char what[24];
+    char text[232];
+    uint64_t count, line; /* line 0: the file as a whole */
+    bool guess;
+};
+
+/* Where the trace came from, if it was imported for this replay. */
+struct zipccl_result_import {
+    char format[16];
+    uint64_t nlayers, ncollectives, nguesses;
+    size_t nitems;
+    struct zipccl_result_import_item *items;
+};
+
+struct zipccl_timeline; /* sim/timeline.h */
+
 struct zipccl_replay_result {
     bool measured;
     char fidelity[8]; /* "t0", "t1", "t2" */
@@ -90,8 +108,11 @@ struct zipccl_replay_result {
     char break_even_note[160], raw_match_note[160];
     double raw_dtype_bytes; /* bytes that went raw because the codec does not cover the dtype */
     char raw_dtypes[128];   /* their names, "fp32, int64" */
-    double source_share[5]; /* share of bytes by ratio source: captured class model given none */
+    double source_share[5]; /* share of bytes by ratio source: captured class model given none;
+                               'none' is what the adaptive step sends raw, for any reason */
     double wall_s;          /* what the replay took */
+    struct zipccl_result_import *import; /* NULL: the trace was not imported */
+    struct zipccl_timeline *timeline;    /* NULL: not asked for */
 };
 
 void zipccl_replay_result_destroy(struct zipccl_replay_result *result);

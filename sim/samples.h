@@ -22,7 +22,7 @@ enum zipccl_ratio_source {
     ZIPCCL_RATIO_CLASS,    /* tensors of a class: names that start alike */
     ZIPCCL_RATIO_MODEL,    /* Gaussian data, generated with a fixed seed */
     ZIPCCL_RATIO_GIVEN,    /* a ratio given by the user */
-    ZIPCCL_RATIO_NONE,     /* the codec does not cover the type */
+    ZIPCCL_RATIO_NONE,     /* the codec does not cover the type; in results: sent raw */
     ZIPCCL_NUM_RATIO_SOURCES
 };
 

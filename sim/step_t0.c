@@ -131,7 +131,8 @@ static void place_part(struct placing *p, uint32_t op, const struct zipccl_progr
         uint32_t rank = members[i];
         struct rank_state *state = &p->ranks[rank];
 
-        if (e->part_of[rank] != part)
+        /* A class of a folded program may be there several times. */
+        if (e->part_of[rank] != part || p->times->ran[(size_t)op * p->program->nranks + rank])
             continue;
         place(p, op, rank, enter_time(p, op, rank), start, end);
         if (rate <= 0)

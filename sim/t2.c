@@ -90,30 +90,43 @@ zipccl_status zipccl_t2_main(struct zipccl_t2_world *world, zipccl_status (*fn)(
                : zipccl_fail(error, m.status, "%s", zipccl_status_string(m.status));
 }
 
-/* Of one rank: outgoing, incoming. */
+/* Of one rank: outgoing, incoming, between levels, sums. */
+enum { STAGING_TX, STAGING_RX, STAGING_TMP, STAGING_ACC, NUM_STAGING };
+
 struct zipccl_t2_staging {
-    void *p[2];
-    size_t nbytes[2];
+    void *p[NUM_STAGING];
+    size_t nbytes[NUM_STAGING];
 };
 
-/* Staging of at least 'nbytes'; NULL if there is none. */
-static void *staging(struct zipccl_t2_comm *comm, uint32_t rank, int which, size_t nbytes)
+/* Staging of 'rank' for 'plan', kept until the communicator goes. */
+static zipccl_status stage(struct zipccl_t2_comm *comm, uint32_t rank,
+                           const struct zipccl_plan *plan, struct zipccl_run *run)
 {
+    const size_t nbytes[NUM_STAGING] = {plan->tx_bytes, plan->rx_bytes, plan->tmp_bytes,
+                                        plan->acc_bytes};
     struct zipccl_t2_staging *s = &comm->staging[rank];
     struct zipccl_exec *exec = comm->execs[rank];
 
-    if (nbytes <= s->nbytes[which])
-        return s->p[which];
-    exec->ops->free(exec, s->p[which]);
-    s->p[which] = exec->ops->alloc(exec, nbytes);
-    s->nbytes[which] = s->p[which] != NULL ? nbytes : 0;
-    return s->p[which];
+    for (int i = 0; i < NUM_STAGING; i++) {
+        if (nbytes[i] <= s->nbytes[i])
+            continue;
+        exec->ops->free(exec, s->p[i]);
+        s->p[i] = exec->ops->alloc(exec, nbytes[i]);
+        s->nbytes[i] = s->p[i] != NULL ? nbytes[i] : 0;
+        if (s->p[i] == NULL)
+            return ZIPCCL_ERR_NOMEM;
+    }
+    run->tx = s->p[STAGING_TX];
+    run->rx = s->p[STAGING_RX];
+    run->tmp = s->p[STAGING_TMP];
+    run->acc = s->p[STAGING_ACC];
+    return ZIPCCL_OK;
 }
 
 void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm)
 {
     for (uint32_t r = 0; comm->staging != NULL && comm->execs != NULL && r < comm->nranks; r++)
-        for (int i = 0; i < 2 && comm->execs[r] != NULL; i++)
+        for (int i = 0; i < NUM_STAGING && comm->execs[r] != NULL; i++)
             comm->execs[r]->ops->free(comm->execs[r], comm->staging[r].p[i]);
     free(comm->staging);
     for (uint32_t r = 0; r < comm->nranks; r++) {
@@ -181,13 +194,9 @@ zipccl_status zipccl_t2_execute(struct zipccl_t2_comm *comm, uint32_t rank,
                              .send_displs = buffers->send_displs,
                              .recv_counts = buffers->recv_counts,
                              .recv_displs = buffers->recv_displs};
-    zipccl_status status = ZIPCCL_ERR_NOMEM;
+    zipccl_status status = stage(comm, rank, plan, &run);
 
-    if (plan->tx_bytes > 0)
-        run.tx = staging(comm, rank, 0, plan->tx_bytes);
-    if (plan->rx_bytes > 0)
-        run.rx = staging(comm, rank, 1, plan->rx_bytes);
-    if ((plan->tx_bytes == 0 || run.tx != NULL) && (plan->rx_bytes == 0 || run.rx != NULL))
+    if (status == ZIPCCL_OK)
         status = zipccl_execute(&run, comm->transports[rank], exec, stats);
     else
         comm->transports[rank]->ops->abort(comm->transports[rank]);

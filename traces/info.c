@@ -8,7 +8,6 @@
 #include "traces/safetensors.h"
 #include "traces/trace_internal.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,7 +253,7 @@ static zipccl_status look_up_samples(const struct zipccl_trace_reader *reader,
 static zipccl_status read_all(struct zipccl_trace_reader *reader, struct state *st,
                               struct zipccl_error *error)
 {
-    const char *name = st->header->name;
+    struct zipccl_place at = {zipccl_trace_path(reader), 0, error};
     const struct zipccl_event *event;
 
     for (;;) {
@@ -263,16 +262,13 @@ static zipccl_status read_all(struct zipccl_trace_reader *reader, struct state *
             break;
         add_event(st, event);
         if (st->nomem)
-            return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", name);
+            return zipccl_place_nomem(&at);
+        at.line = zipccl_trace_line(reader);
         if (st->overflow)
-            return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                               "%.60s: line %" PRIu64
-                               ": sums over 2^64 after loops and repeats, expected fewer",
-                               name, zipccl_trace_line(reader));
+            return zipccl_place_fail(&at, "sums over 2^64 after loops and repeats, expected fewer");
     }
     if (st->info->ncompute + st->info->ncollective == 0)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%.60s: a trace without events, expected one or more", name);
+        return zipccl_place_fail(&at, "a trace without events, expected one or more");
     return look_up_samples(reader, st->info, error);
 }
 

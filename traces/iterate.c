@@ -29,33 +29,31 @@ static zipccl_status count_instances(const struct zipccl_trace *trace, uint64_t 
 
         if (e->kind == ZIPCCL_EVENT_LOOP_BEGIN) {
             if (depth == ZIPCCL_TRACE_MAX_LOOPS)
-                return zipccl_fail(error, ZIPCCL_ERR_ARG, "%s: loops nested more than %d deep",
-                                   trace->path, ZIPCCL_TRACE_MAX_LOOPS);
+                return zipccl_fail(error, ZIPCCL_ERR_ARG, "loops nested more than %d deep",
+                                   ZIPCCL_TRACE_MAX_LOOPS);
             stack[depth++] = (struct loop){.begin = i, .instances = n};
             continue;
         }
         if (e->kind == ZIPCCL_EVENT_LOOP_END) {
             if (depth == 0)
-                return zipccl_fail(error, ZIPCCL_ERR_ARG, "%s: event %zu ends no loop", trace->path,
-                                   i);
+                return zipccl_fail(error, ZIPCCL_ERR_ARG, "event %zu ends no loop", i);
             before = stack[--depth].instances;
             once = n - before;
             times = trace->events[stack[depth].begin].repeat;
             /* Walking an empty loop would take its iterations and do nothing. */
             if (once == 0)
-                return zipccl_fail(error, ZIPCCL_ERR_ARG, "%s: event %zu ends an empty loop",
-                                   trace->path, i);
+                return zipccl_fail(error, ZIPCCL_ERR_ARG, "event %zu ends an empty loop", i);
         }
         if (times > (ZIPCCL_TRACE_MAX_INSTANCES - before) / once)
             return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                               "%s: more than %" PRIu64 " events after loops and repeats are "
+                               "more than %" PRIu64 " events after loops and repeats are "
                                "written out (at event %zu), expected fewer",
-                               trace->path, ZIPCCL_TRACE_MAX_INSTANCES, i + 1);
+                               ZIPCCL_TRACE_MAX_INSTANCES, i + 1);
         n = before + once * times;
     }
     if (depth > 0)
-        return zipccl_fail(error, ZIPCCL_ERR_ARG, "%s: the loop of event %zu has no end",
-                           trace->path, stack[depth - 1].begin);
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "the loop of event %zu has no end",
+                           stack[depth - 1].begin);
     *out = n;
     return ZIPCCL_OK;
 }

@@ -26,6 +26,7 @@ typedef zipccl_status (*zipccl_trace_visit)(void *context, const struct zipccl_e
  *
  * Cost: one call an instance.  ZIPCCL_ERR_INPUT, before the first call, if there are more than
  * ZIPCCL_TRACE_MAX_INSTANCES; ZIPCCL_ERR_ARG if loops are not balanced; else what 'visit' returned.
+ * The caller puts the file's name before the text, as before all that is wrong with a trace.
  */
 zipccl_status zipccl_trace_expand(const struct zipccl_trace *trace, zipccl_trace_visit visit,
                                   void *context, uint64_t *ninstances, struct zipccl_error *error);

@@ -163,13 +163,23 @@ static zipccl_status parse_tensor(const struct zipccl_place *at, const struct zi
     return parse_offsets(at, quoted, values[2], element, owner, t);
 }
 
-static zipccl_status check_metadata(const struct zipccl_place *at, const struct zipccl_json *node)
+/* Of the metadata one key is kept; a text that a terminal would obey is left out. */
+static zipccl_status read_metadata(const struct zipccl_place *at, const struct zipccl_json *node,
+                                   struct owner *owner)
 {
     if (node->type != ZIPCCL_JSON_OBJECT)
         return zipccl_place_fail(at, "__metadata__ that is no object, expected one");
-    for (node = node->child; node != NULL; node = node->next)
+    for (node = node->child; node != NULL; node = node->next) {
         if (node->type != ZIPCCL_JSON_STRING)
             return zipccl_place_fail(at, "a value in __metadata__ that is no string, expected one");
+        if (strcmp(node->key, "origin") != 0 || node->value.string[0] == '\0' ||
+            !zipccl_text_printable(node->value.string))
+            continue;
+        owner->file.origin =
+            zipccl_arena_string(&owner->arena, node->value.string, strlen(node->value.string));
+        if (owner->file.origin == NULL)
+            return zipccl_place_nomem(at);
+    }
     return ZIPCCL_OK;
 }
 
@@ -246,7 +256,7 @@ static zipccl_status parse_header(const struct zipccl_place *at, const struct zi
         if (metadata)
             return zipccl_place_fail(at, "__metadata__ twice, expected once");
         metadata = true;
-        ZIPCCL_TRY(check_metadata(at, node));
+        ZIPCCL_TRY(read_metadata(at, node, owner));
     }
     return check_layout(at, owner);
 }

@@ -32,6 +32,7 @@ struct zipccl_safetensors {
     size_t ntensors;
     struct zipccl_tensor *tensors; /* [ntensors] in file order */
     size_t data_nbytes;            /* of all tensors */
+    const char *origin;            /* "origin" of the metadata, one line for people; NULL: none */
 };
 
 /*

@@ -104,6 +104,9 @@ zipccl_status zipccl_trace_open(const char *path, struct zipccl_trace_reader **o
                                 struct zipccl_error *error);
 const struct zipccl_trace_header *zipccl_trace_header(const struct zipccl_trace_reader *reader);
 
+/* The file that is read: in a folder, the one that was found there. */
+const char *zipccl_trace_path(const struct zipccl_trace_reader *reader);
+
 /* Path of the samples file, resolved against the trace's folder; NULL if the trace has none. */
 const char *zipccl_trace_samples_path(const struct zipccl_trace_reader *reader);
 

@@ -8,7 +8,6 @@
 #include "traces/trace_internal.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +20,15 @@ static zipccl_status check_name(const struct zipccl_place *at, const char *what,
     if (!zipccl_text_printable(name))
         return zipccl_place_fail(at, "\"%s\" with control characters, expected none", what);
     return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_trace_check_amount(const struct zipccl_place *at, const char *name,
+                                        double value, double most, const char *unit)
+{
+    if (value < 0 || (value >= 0 && value <= most))
+        return ZIPCCL_OK;
+    return zipccl_place_fail(at, "\"%s\" is %.9g, expected a number from 0 to %.16g%s", name, value,
+                             most, unit);
 }
 
 static zipccl_status check_streams(const struct zipccl_place *at,
@@ -162,8 +170,8 @@ zipccl_status zipccl_trace_check_header(const struct zipccl_place *at,
         return zipccl_place_fail(
             at, "\"ranks_per_node\" is %" PRIu32 ", expected a divisor of %" PRIu32,
             h->ranks_per_node, h->nranks);
-    if (!(h->recorded_step_s < 0) && !isfinite(h->recorded_step_s))
-        return zipccl_place_fail(at, "\"recorded_step_s\" is no number, expected seconds");
+    ZIPCCL_TRY(zipccl_trace_check_amount(at, "recorded_step_s", h->recorded_step_s,
+                                         ZIPCCL_TRACE_MAX_SECONDS, " s"));
     if (h->tokens_per_step > ZIPCCL_JSON_MAX_INTEGER)
         return zipccl_place_fail(at, "\"tokens_per_step\" is over 2^53, expected fewer");
     if (h->samples != NULL)
@@ -268,16 +276,13 @@ static zipccl_status check_compute(const struct zipccl_trace_checker *c,
                                    const struct zipccl_place *at, const struct zipccl_event *e)
 {
     uint32_t n = e->nranks > 0 ? e->nranks : c->header->nranks;
-    const double values[] = {e->duration_s, e->flops, e->hbm_bytes};
-    static const char *const names[] = {"duration_s", "flops", "hbm_bytes"};
-    bool any = e->duration_by_rank_s != NULL;
 
-    for (unsigned i = 0; i < 3; i++) {
-        if (!(values[i] < 0) && !isfinite(values[i]))
-            return zipccl_place_fail(at, "\"%s\" is no number, expected one from 0 up", names[i]);
-        any = any || values[i] >= 0;
-    }
-    if (!any)
+    ZIPCCL_TRY(
+        zipccl_trace_check_amount(at, "duration_s", e->duration_s, ZIPCCL_TRACE_MAX_SECONDS, " s"));
+    ZIPCCL_TRY(zipccl_trace_check_amount(at, "flops", e->flops, ZIPCCL_TRACE_MAX_FLOPS, ""));
+    ZIPCCL_TRY(zipccl_trace_check_amount(at, "hbm_bytes", e->hbm_bytes,
+                                         (double)ZIPCCL_JSON_MAX_INTEGER, " bytes"));
+    if (e->duration_by_rank_s == NULL && e->duration_s < 0 && e->flops < 0 && e->hbm_bytes < 0)
         return zipccl_place_fail(at, "a compute event without work, expected duration_s, "
                                      "duration_by_rank_s, flops or hbm_bytes");
     if (e->duration_by_rank_s == NULL)
@@ -285,11 +290,12 @@ static zipccl_status check_compute(const struct zipccl_trace_checker *c,
     if (e->duration_s >= 0)
         return zipccl_place_fail(at, "\"duration_s\" and \"duration_by_rank_s\", expected one");
     for (uint32_t i = 0; i < n; i++)
-        if (!(e->duration_by_rank_s[i] >= 0) || !isfinite(e->duration_by_rank_s[i]))
+        if (!(e->duration_by_rank_s[i] >= 0 &&
+              e->duration_by_rank_s[i] <= ZIPCCL_TRACE_MAX_SECONDS))
             return zipccl_place_fail(at,
-                                     "entry %" PRIu32 " of \"duration_by_rank_s\" is no "
-                                     "number from 0 up, expected one",
-                                     i);
+                                     "entry %" PRIu32 " of \"duration_by_rank_s\" is %.9g, "
+                                     "expected a number from 0 to %.16g s",
+                                     i, e->duration_by_rank_s[i], ZIPCCL_TRACE_MAX_SECONDS);
     return ZIPCCL_OK;
 }
 

@@ -6,7 +6,6 @@
 #include "traces/trace_internal.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,8 +177,8 @@ zipccl_status zipccl_trace_check_collective(struct zipccl_trace_checker *c,
         return zipccl_place_fail(at, "\"root\" is %" PRIu32 " with op %s, expected 0 to %" PRIu32,
                                  e->root, zipccl_op_name(e->op),
                                  e->op == ZIPCCL_BROADCAST ? g->size - 1 : 0);
-    if (!(e->recorded_s < 0) && !isfinite(e->recorded_s))
-        return zipccl_place_fail(at, "\"recorded_s\" is no number, expected seconds");
+    ZIPCCL_TRY(
+        zipccl_trace_check_amount(at, "recorded_s", e->recorded_s, ZIPCCL_TRACE_MAX_SECONDS, " s"));
     ZIPCCL_TRY(check_size(at, e, g));
     ZIPCCL_TRY(check_splits(c, at, e, g));
     ZIPCCL_TRY(check_pairs(at, e, g->size));

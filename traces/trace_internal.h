@@ -23,6 +23,8 @@
 #define ZIPCCL_TRACE_MAX_GROUPS  4096
 #define ZIPCCL_TRACE_MAX_SPLITS  16384
 #define ZIPCCL_TRACE_MAX_LOOPS   16
+#define ZIPCCL_TRACE_MAX_SECONDS 1e6 /* eleven days: no step takes as long */
+#define ZIPCCL_TRACE_MAX_FLOPS   1e21
 
 /* Kinds of lines: the event kinds, then the end record. */
 #define ZIPCCL_TRACE_LINE_END 4
@@ -52,6 +54,10 @@ void zipccl_trace_checker_free(struct zipccl_trace_checker *checker);
 zipccl_status zipccl_trace_check_event(struct zipccl_trace_checker *checker,
                                        const struct zipccl_place *at,
                                        const struct zipccl_event *event);
+
+/* Check that a number is within [0, 'most']; below 0 it was not given.  'unit' is for the error. */
+zipccl_status zipccl_trace_check_amount(const struct zipccl_place *at, const char *name,
+                                        double value, double most, const char *unit);
 
 /* Check that a trace may end here. */
 zipccl_status zipccl_trace_check_end(const struct zipccl_trace_checker *checker,

@@ -28,7 +28,8 @@ static zipccl_status parse_names(const struct zipccl_place *at, const struct zip
                             "all_gather, reduce_scatter, all_reduce, alltoall, alltoallv, "
                             "sendrecv or broadcast");
     ZIPCCL_TRY(zipccl_json_string(at, values[ZIPCCL_KEY_DTYPE], "dtype", &name));
-    if (!zipccl_dtype_parse(name, &e->dtype))
+    /* One spelling in files; options accept others too. */
+    if (!zipccl_dtype_parse(name, &e->dtype) || strcmp(name, zipccl_dtype_name(e->dtype)) != 0)
         return unknown_name(at, "dtype", name,
                             "bf16, fp16, fp32, fp64, fp8_e4m3, fp8_e5m2, int8, uint8, int32, "
                             "uint32, int64 or uint64");

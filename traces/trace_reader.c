@@ -151,6 +151,11 @@ const struct zipccl_trace_header *zipccl_trace_header(const struct zipccl_trace_
     return &reader->header;
 }
 
+const char *zipccl_trace_path(const struct zipccl_trace_reader *reader)
+{
+    return reader->path;
+}
+
 const char *zipccl_trace_samples_path(const struct zipccl_trace_reader *reader)
 {
     return reader->samples_path;

@@ -78,3 +78,47 @@ Test(report_html, escapes_all_text)
     cr_assert_not_null(strstr(page, "&lt;b&gt;&amp;&quot;&#39;"));
     free(page);
 }
+
+Test(report_html, gives_rates_as_the_terminal_does)
+{
+    static const struct {
+        const char *Bps, *text;
+    } cases[] = {
+        {"1.75e8", "about 1.4 Gb/s per NIC"},  {"2.73e11", "about 2200 Gb/s per NIC"},
+        {"1.5e6", "about 0.012 Gb/s per NIC"}, {"3.4125e10", "about 270 Gb/s per NIC"},
+        {"1.245e9", "about 10 Gb/s per NIC"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct zipccl_error error = {""};
+        char json[512];
+
+        snprintf(json, sizeof json,
+                 "{\"schema\": {\"name\": \"zipccl.replay\", \"version\": 1}, \"sensitivities\": "
+                 "[{\"name\": \"x\"}], \"break_even\": {\"gain_under_2_percent_nic_Bps\": %s}}",
+                 cases[i].Bps);
+        char *page = page_of(json, &error);
+        cr_assert_not_null(page, "%s", error.text);
+        cr_expect_not_null(strstr(page, cases[i].text), "%s gives no '%s'", cases[i].Bps,
+                           cases[i].text);
+        free(page);
+    }
+}
+
+Test(report_html, says_why_and_shows_times_before_plans)
+{
+    struct zipccl_error error = {""};
+    char *page = page_of("{\"schema\": {\"name\": \"zipccl.replay\", \"version\": 1}, "
+                         "\"why\": \"a < b\", \"rows\": [{\"op\": \"alltoall\", \"strategy\": "
+                         "\"exact direct\", \"exposed_adaptive_s\": 0.0421}]}",
+                         &error);
+
+    cr_assert_not_null(page, "%s", error.text);
+    cr_expect_not_null(strstr(page, "<strong>Why:</strong> a &lt; b"));
+    const char *times = strstr(page, "42.1"), *plans = strstr(page, "exact direct");
+    cr_assert(times != NULL && plans != NULL);
+    /* Names of plans are wide: in one table they pushed the times out of the window. */
+    cr_expect_not_null(strstr(times, "</table>"));
+    cr_expect_lt(strstr(times, "</table>"), plans);
+    free(page);
+}

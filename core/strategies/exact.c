@@ -8,6 +8,7 @@
  */
 #include "core/codec.h"
 #include "core/strategies/coded.h"
+#include "core/strategies/reductions.h"
 #include "core/strategies/strategies.h"
 
 static size_t bound(const struct zipccl_call *call, uint32_t capacity_class, size_t n)
@@ -60,7 +61,9 @@ static zipccl_status build_direct(const struct zipccl_call *call,
                                   size_t max_staging_bytes, struct zipccl_plan **out)
 {
     (void)channels;
-    (void)capacity_class;
+    if (zipccl_serves_reduction(call))
+        return zipccl_reduce_direct_build("exact direct", ZIPCCL_FORM_EXACT, call, topology,
+                                          nchunks, capacity_class, max_staging_bytes, out);
     return build("exact direct", call, topology, 0, nchunks, max_staging_bytes, out);
 }
 
@@ -76,7 +79,8 @@ static zipccl_status build_ring(const struct zipccl_call *call,
 
 static bool serves_direct(const struct zipccl_call *call)
 {
-    return zipccl_dtype_compressible(call->dtype) && zipccl_serves_direct(call);
+    return zipccl_dtype_compressible(call->dtype) &&
+           (zipccl_serves_reduction(call) || zipccl_serves_direct(call));
 }
 
 static bool serves_ring(const struct zipccl_call *call)

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/strategies/coded.h"
+#include "core/strategies/reductions.h"
 #include "core/strategies/strategies.h"
 
 static size_t capacity(const struct zipccl_call *call, uint32_t capacity_class, size_t n)
@@ -79,6 +80,9 @@ static zipccl_status build_direct(const struct zipccl_call *call,
                                   size_t max_staging_bytes, struct zipccl_plan **out)
 {
     (void)channels;
+    if (zipccl_serves_reduction(call))
+        return zipccl_reduce_direct_build("fixed direct", ZIPCCL_FORM_FIXED, call, topology,
+                                          nchunks, capacity_class, max_staging_bytes, out);
     return build("fixed direct", call, topology, 0, nchunks, capacity_class, max_staging_bytes,
                  out);
 }
@@ -94,7 +98,8 @@ static zipccl_status build_ring(const struct zipccl_call *call,
 
 static bool serves_direct(const struct zipccl_call *call)
 {
-    return zipccl_dtype_compressible(call->dtype) && zipccl_serves_direct(call);
+    return zipccl_dtype_compressible(call->dtype) &&
+           (zipccl_serves_reduction(call) || zipccl_serves_direct(call));
 }
 
 static bool serves_ring(const struct zipccl_call *call)

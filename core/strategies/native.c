@@ -1,7 +1,7 @@
 /*
  * native.c - the transport's own collective on the user buffers
  *
- * One step.  The only plans of reductions so far.
+ * One step.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

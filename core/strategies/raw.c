@@ -7,8 +7,11 @@
  * A ring all-gather is one call of the transport, which writes the own block as well, so there is
  * no COPY.  On one rank only the COPY is left.
  *
+ * Reductions are in reduce_direct.c.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/strategies/reductions.h"
 #include "core/strategies/shape.h"
 #include "core/strategies/strategies.h"
 
@@ -47,15 +50,20 @@ static zipccl_status build(const char *name, const struct zipccl_call *call,
     return zipccl_builder_finish(&builder, out);
 }
 
+static bool serves_direct(const struct zipccl_call *call)
+{
+    return zipccl_serves_reduction(call) || zipccl_serves_direct(call);
+}
+
 static zipccl_status build_direct(const struct zipccl_call *call,
                                   const struct zipccl_topology *topology, uint32_t channels,
                                   uint32_t nchunks, uint32_t capacity_class,
                                   size_t max_staging_bytes, struct zipccl_plan **out)
 {
     (void)channels;
-    (void)nchunks;
-    (void)capacity_class;
-    (void)max_staging_bytes;
+    if (zipccl_serves_reduction(call))
+        return zipccl_reduce_direct_build("raw direct", ZIPCCL_FORM_RAW, call, topology, nchunks,
+                                          capacity_class, max_staging_bytes, out);
     return build("raw direct", call, topology, 0, out);
 }
 
@@ -73,7 +81,8 @@ static zipccl_status build_ring(const struct zipccl_call *call,
 const struct zipccl_strategy zipccl_strategy_raw_direct = {.name = "raw direct",
                                                            .compressed = false,
                                                            .chunked = false,
-                                                           .serves = zipccl_serves_direct,
+                                                           .chunks_reductions = true,
+                                                           .serves = serves_direct,
                                                            .build = build_direct};
 
 const struct zipccl_strategy zipccl_strategy_raw_ring = {.name = "raw ring",

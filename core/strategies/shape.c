@@ -10,11 +10,8 @@
 /* Chunks of a plan at most; keeps step numbers within their 16 bits. */
 #define MAX_CHUNKS 8192u
 
-/* Bytes between messages in staging are a multiple of this: cache lines, and what GPUs like. */
-#define STAGING_ALIGN 64u
-
-static zipccl_status check_call(const struct zipccl_call *call,
-                                const struct zipccl_topology *topology)
+zipccl_status zipccl_shape_check(const struct zipccl_call *call,
+                                 const struct zipccl_topology *topology)
 {
     size_t size = zipccl_dtype_size(call->dtype);
 
@@ -32,7 +29,7 @@ zipccl_status zipccl_shape_init(struct zipccl_shape *shape, const struct zipccl_
     uint32_t nranks = topology->nranks;
     bool ring = channels > 0;
 
-    ZIPCCL_TRY(check_call(call, topology));
+    ZIPCCL_TRY(zipccl_shape_check(call, topology));
     *shape = (struct zipccl_shape){.lowering = ring ? ZIPCCL_LOWER_RING : ZIPCCL_LOWER_DIRECT,
                                    .channels = (uint16_t)(ring ? channels : 1),
                                    .count = call->count,
@@ -75,7 +72,7 @@ static size_t divide_up(size_t a, size_t b)
     return a / b + (a % b != 0);
 }
 
-static size_t full_chunk(size_t count, uint32_t nchunks)
+size_t zipccl_full_chunk(size_t count, uint32_t nchunks)
 {
     size_t n = divide_up(count, nchunks);
 
@@ -92,9 +89,9 @@ static bool fits(const struct zipccl_shape *shape, size_t message_bytes, size_t 
 
     cut->nchunks = (uint32_t)divide_up(shape->count, cut->chunk_n);
     cut->nslots = cut->nchunks < ZIPCCL_MAX_SLOTS ? cut->nchunks : ZIPCCL_MAX_SLOTS;
-    if (message_bytes == 0 || message_bytes > SIZE_MAX / 2 - STAGING_ALIGN)
+    if (message_bytes == 0 || message_bytes > SIZE_MAX / 2 - ZIPCCL_STAGING_ALIGN)
         return false;
-    cut->message_stride = divide_up(message_bytes, STAGING_ALIGN) * STAGING_ALIGN;
+    cut->message_stride = divide_up(message_bytes, ZIPCCL_STAGING_ALIGN) * ZIPCCL_STAGING_ALIGN;
     if (messages * cut->nslots > limit / cut->message_stride)
         return false;
     cut->tx_slot_bytes = cut->message_stride * shape->tx_messages;
@@ -119,7 +116,7 @@ zipccl_status zipccl_shape_cut(const struct zipccl_shape *shape, const struct zi
     if (nchunks > MAX_CHUNKS)
         nchunks = MAX_CHUNKS;
     for (uint32_t k = nchunks > 0 ? nchunks : 1; k <= MAX_CHUNKS; k *= 2) {
-        cut->chunk_n = full_chunk(shape->count, k);
+        cut->chunk_n = zipccl_full_chunk(shape->count, k);
         if (fits(shape, room(call, capacity_class, cut->chunk_n), limit, cut))
             return ZIPCCL_OK;
         if (cut->chunk_n == 1)

@@ -52,6 +52,18 @@ zipccl_status zipccl_shape_cut(const struct zipccl_shape *shape, const struct zi
                                               uint32_t capacity_class, size_t n),
                                uint32_t capacity_class, struct zipccl_cut *cut);
 
+/*
+ * Elements of a full chunk when 'count' is cut in about 'nchunks', as zipccl_shape_cut() does.
+ */
+size_t zipccl_full_chunk(size_t count, uint32_t nchunks);
+
+/* Bytes between messages in staging are a multiple of this: cache lines, and what GPUs like. */
+#define ZIPCCL_STAGING_ALIGN 64u
+
+/* Check what every call must satisfy: type, root, and offsets within size_t; else ERR_ARG. */
+zipccl_status zipccl_shape_check(const struct zipccl_call *call,
+                                 const struct zipccl_topology *topology);
+
 /* Places of chunk 'chunk': user buffers, and messages in its slot. */
 struct zipccl_place zipccl_shape_send(const struct zipccl_shape *shape, size_t first);
 struct zipccl_place zipccl_shape_recv(const struct zipccl_shape *shape, size_t first);

@@ -17,8 +17,11 @@ extern const struct zipccl_strategy zipccl_strategy_fixed_direct;
 extern const struct zipccl_strategy zipccl_strategy_fixed_ring;
 extern const struct zipccl_strategy zipccl_strategy_exact_direct;
 extern const struct zipccl_strategy zipccl_strategy_exact_ring;
+extern const struct zipccl_strategy zipccl_strategy_raw_two_level;
+extern const struct zipccl_strategy zipccl_strategy_fixed_two_level;
+extern const struct zipccl_strategy zipccl_strategy_exact_two_level;
 
-/* Ops that have a plan of our own, direct or on rings. */
+/* Ops that only move data and have a plan of our own, direct or on rings. */
 bool zipccl_serves_direct(const struct zipccl_call *call);
 bool zipccl_serves_ring(const struct zipccl_call *call);
 

@@ -30,10 +30,15 @@
 #define SANITIZED 0
 #endif
 
-/* Worlds of the tests: nnodes x ranks_per_node, and nodes that are neither contiguous nor even. */
+/* Worlds of the tests: nnodes x ranks_per_node, nodes that are neither contiguous nor even, and nodes
+ * that are even but not contiguous. */
 #define ODD_NODES                                                                                  \
     {                                                                                              \
         7, 3, 7, 3, 3                                                                              \
+    }
+#define MIXED_NODES                                                                                \
+    {                                                                                              \
+        7, 3, 3, 1, 7, 1                                                                           \
     }
 
 struct rank_thread;
@@ -63,7 +68,8 @@ enum kind {
     KIND_SPECIAL, /* Gaussian with NaN payloads, infinities, subnormals and zeros in between */
     KIND_RANDOM,  /* random bits: every fixed message overflows */
     KIND_MIXED,   /* random bits for some sources and pairs, Gaussian for the others */
-    NUM_KINDS
+    NUM_KINDS,
+    KIND_CANCEL = NUM_KINDS /* reductions only: sums whose bits depend on the order of operands */
 };
 
 enum split { SPLIT_RANDOM, SPLIT_NONE, SPLIT_SHIFT, SPLIT_PAIRS, SPLIT_ONE_WAY, NUM_SPLITS };

@@ -93,6 +93,27 @@ Test(choose, large_calls_on_a_shared_slow_nic_compress)
     }
 }
 
+/* The raw side is the faster of native and our own two levels. */
+Test(choose, large_reductions_compress_between_slow_nodes_only)
+{
+    static const enum zipccl_op ops[] = {ZIPCCL_REDUCE_SCATTER, ZIPCCL_ALL_REDUCE};
+    struct zipccl_cost_params fast = rails();
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct zipccl_call call = make_call(ops[i], i == 0 ? 8 << 20 : 512 << 20, 64);
+        struct chosen raw = choose(&call, &slow, ZIPCCL_MODE_RAW);
+        struct chosen best = choose(&call, &slow, ZIPCCL_MODE_ADAPTIVE);
+
+        cr_assert_str_eq(raw.name, "raw two-level");
+        cr_assert(strstr(best.name, "two-level") != NULL && best.compressed);
+        cr_assert_lt(best.seconds, raw.seconds / 1.25);
+        cr_assert_gt(best.seconds, raw.seconds / 1.51);
+        cr_assert_not(choose(&call, &fast, ZIPCCL_MODE_ADAPTIVE).compressed);
+        call.redop = ZIPCCL_MAX;
+        cr_assert_eq(strncmp(choose(&call, &slow, ZIPCCL_MODE_ADAPTIVE).name, "native", 6), 0);
+    }
+}
+
 /* The ring loads each NIC with an eighth; 63 blocks must be decoded for it. */
 Test(choose, all_gather_over_rails_stays_uncompressed)
 {
@@ -115,11 +136,13 @@ Test(choose, modes_restrict_the_choice)
         struct chosen best = choose(&call, &params, ZIPCCL_MODE_ADAPTIVE);
 
         cr_assert_not(raw.compressed);
-        cr_assert_eq(coded.compressed, !reduces);
+        cr_assert(coded.compressed);
         cr_assert_eq(best.seconds, raw.seconds < coded.seconds ? raw.seconds : coded.seconds);
         cr_assert_eq(best.digest, choose(&call, &params, ZIPCCL_MODE_ADAPTIVE).digest);
+        call.redop = ZIPCCL_MAX;
         if (reduces)
-            cr_assert_eq(strncmp(raw.name, "native", 6), 0);
+            cr_assert_eq(strncmp(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).name, "native", 6),
+                         0);
         call.dtype = ZIPCCL_FLOAT64;
         cr_assert_not(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).compressed);
     }
@@ -184,6 +207,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     zipccl_plan_destroy(plan);
     plan = NULL;
     call.op = ZIPCCL_ALL_REDUCE;
+    call.redop = ZIPCCL_PROD;
     call.has_native = false;
     cr_assert_eq(
         zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_ADAPTIVE, 0, &plan, NULL),

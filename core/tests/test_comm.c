@@ -74,6 +74,11 @@ static bool agreement(void *context, uint32_t rank)
     config.strategy = "no such";
     CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], &config, &comm, &error) ==
           ZIPCCL_ERR_ARG);
+    config = job->config;
+    config.params.gpus_per_node = 2;
+    CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], &config, &comm, &error) ==
+          ZIPCCL_ERR_ARG);
+    CHECK(strstr(error.text, "3 ranks") != NULL);
     comm = open_comm(job, rank);
     zipccl_comm_destroy(comm);
     CHECK(zipccl_comm_create(job->world->t[rank], job->world->exec[rank], NULL, &comm, NULL) ==

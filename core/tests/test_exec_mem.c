@@ -191,6 +191,57 @@ Test(mem, bad_arguments_are_refused)
     cr_assert_eq(zipccl_transport_mem_create(NULL, w.t), ZIPCCL_ERR_ARG);
 }
 
+/* A message to oneself in nested groups moves when the outer one ends. */
+static zipccl_status nested(struct zipccl_transport *t)
+{
+    int out = 7, in = 0;
+
+    ZIPCCL_TRY(t->ops->group_begin(t));
+    ZIPCCL_TRY(t->ops->group_begin(t));
+    ZIPCCL_TRY(t->ops->send(t, t->rank, &out, sizeof out));
+    ZIPCCL_TRY(t->ops->recv(t, t->rank, &in, sizeof in));
+    ZIPCCL_TRY(t->ops->group_end(t));
+    if (in != 0)
+        return ZIPCCL_ERR_INTERNAL;
+    ZIPCCL_TRY(t->ops->group_end(t));
+    return in == 7 ? ZIPCCL_OK : ZIPCCL_ERR_INTERNAL;
+}
+
+Test(mem, nothing_moves_before_the_outer_group_ends)
+{
+    struct world w;
+
+    run_world(&w, 2, nested);
+    cr_assert(w.status[0] == ZIPCCL_OK && w.status[1] == ZIPCCL_OK);
+    end_world(&w);
+}
+
+/* Ranks that share an aborted hub find it so in a native collective as well, however often. */
+static zipccl_status native_after_abort(struct zipccl_transport *t)
+{
+    char in[2] = {0}, out = 1;
+    struct zipccl_native_call call = {
+        .op = ZIPCCL_ALL_GATHER, .send = &out, .recv = in, .count = 1, .channels = 1};
+    zipccl_status status = ZIPCCL_OK;
+
+    t->ops->abort(t);
+    for (int i = 0; i < 3; i++) {
+        status = t->ops->native(t, &call);
+        if (status != ZIPCCL_ERR_ABORTED)
+            return ZIPCCL_ERR_INTERNAL;
+    }
+    return status;
+}
+
+Test(mem, an_abort_lasts)
+{
+    struct world w;
+
+    run_world(&w, 2, native_after_abort);
+    cr_assert(w.status[0] == ZIPCCL_ERR_ABORTED && w.status[1] == ZIPCCL_ERR_ABORTED);
+    end_world(&w);
+}
+
 struct signaller {
     struct zipccl_exec *exec;
     struct zipccl_event *event;

@@ -51,7 +51,9 @@ static bool run_rank(void *context, uint32_t rank)
                               b.displs[2],
                               b.displs[3],
                               exec->ops->alloc(exec, plan->tx_bytes),
-                              exec->ops->alloc(exec, plan->rx_bytes)};
+                              exec->ops->alloc(exec, plan->rx_bytes),
+                              exec->ops->alloc(exec, plan->tmp_bytes),
+                              exec->ops->alloc(exec, plan->acc_bytes)};
     job->status[rank] = zipccl_execute(&run, &f->base, exec, NULL);
     job->right[rank] = buffers_right(&b, &job->c);
     /* A rank that is done and has dropped a message leaves, as a process would that ends. */
@@ -59,6 +61,8 @@ static bool run_rank(void *context, uint32_t rank)
         f->base.ops->abort(&f->base);
     exec->ops->free(exec, run.tx);
     exec->ops->free(exec, run.rx);
+    exec->ops->free(exec, run.tmp);
+    exec->ops->free(exec, run.acc);
     buffers_close(&b);
     faulty_close(f);
     zipccl_plan_destroy(plan);

@@ -138,6 +138,11 @@ static void encode_other_chunk(struct zipccl_plan *plan)
     plan->steps[4].src.base = 0;
 }
 
+static void encode_other_exact(struct zipccl_plan *plan)
+{
+    plan->steps[3].src.base = 0;
+}
+
 static void resend_other_chunk(struct zipccl_plan *plan)
 {
     plan->steps[7].src.base = 0;
@@ -232,7 +237,7 @@ static const struct breakage breakages[] = {
     {"one message is decoded twice", "exact direct", ZIPCCL_ALLTOALL, false, decode_twice,
      "step 14 (decode) breaks rule 'content': rank 0: finds another message, left by step 2"},
     {"a slot of another name", "fixed direct", ZIPCCL_ALL_GATHER, false, rename_slot,
-     "step 5 (exchange) breaks rule 'staging': rank 0: bytes"},
+     "step 5 (exchange) breaks rule 'staging': rank 1: bytes"},
     {"a slot that is not there", "fixed direct", ZIPCCL_ALL_GATHER, false, unknown_slot,
      "step 5 (exchange) breaks rule 'form'"},
     {"a TX slot is filled while it is sent", "fixed direct", ZIPCCL_ALL_GATHER, false,
@@ -255,19 +260,21 @@ static const struct breakage breakages[] = {
     {"two chunks go to one place", "fixed direct", ZIPCCL_ALL_GATHER, false, double_write,
      "step 18 (decode) breaks rule 'output': rank 0: byte 200006 is written by step 17 too"},
     {"two chunks change places", "fixed direct", ZIPCCL_ALL_GATHER, false, write_elsewhere,
-     "step 18 (decode) breaks rule 'output': rank 0: bytes"},
+     "step 17 (decode) breaks rule 'output': rank 0: bytes"},
     {"an early write, in place", "fixed direct", ZIPCCL_ALLTOALL, true, write_elsewhere,
      "step 17 (decode) breaks rule 'in place': rank 0: overwrites bytes that step 7 may"},
     {"received where it is still sent from", "raw direct", ZIPCCL_ALLTOALL, true, nothing,
      "step 0 (exchange) breaks rule 'in place': rank 0: overwrites bytes that step 0 may"},
     {"the wrong chunk is encoded", "fixed direct", ZIPCCL_ALL_GATHER, false, encode_other_chunk,
-     "step 4 (encode) breaks rule 'content': rank 0 takes byte 0 for peer 1, not byte 65536"},
+     "step 18 (decode) breaks rule 'content': rank 0: the resend of member 1 is not what"},
+    {"the wrong chunk is encoded, exact", "exact direct", ZIPCCL_ALL_GATHER, false,
+     encode_other_exact, "step 14 (decode) breaks rule 'output': rank 0: bytes"},
     {"the wrong chunk is sent again", "fixed direct", ZIPCCL_ALL_GATHER, false, resend_other_chunk,
-     "step 7 (exchange) breaks rule 'content': rank 0 takes byte 0"},
+     "step 18 (decode) breaks rule 'content': rank 0: the resend of member 1 is not what"},
     {"a slot too short", "fixed direct", ZIPCCL_ALL_GATHER, false, staging_too_small,
      "step 3 (exchange) breaks rule 'staging': rank 0"},
     {"the own block is shifted", "fixed direct", ZIPCCL_ALL_GATHER, false, copy_shifted,
-     "step 16 (copy) breaks rule 'output': rank 0: bytes 0 to 200006 do not belong"},
+     "step 16 (copy) breaks rule 'content': rank 0: reads bytes 2 to 200008 of a send buffer"},
     {"the own block is shifted, in place", "fixed direct", ZIPCCL_ALL_GATHER, true, copy_shifted,
      "step 16 (copy) breaks rule 'in place': rank 0: overwrites bytes"},
     {"a lane that it cannot use", "fixed direct", ZIPCCL_ALL_GATHER, false, wrong_lane,

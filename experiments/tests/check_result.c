@@ -3,7 +3,7 @@
  *
  * check_result FILE [KEY=VALUE]...    with "totals.comm_speedup=null" and the like;
  * "adaptive=better": adaptive is no slower than the better of raw and compressed, by the step
- * exactly and by row within 2 %
+ * exactly and by row within 2 %; "ratio=X": compressed rows put as many bytes on the wire
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -76,6 +76,49 @@ static void check_rows(yajl_val result)
     }
 }
 
+/* Largest saving of exposed time first; totals are sums of the rows. */
+static void check_order(yajl_val result)
+{
+    static const char *const sums[] = {"raw_bytes", "wire_bytes", "calls"};
+    yajl_val totals = zipccl_document_get(result, "totals");
+    size_t n = zipccl_document_length(result, "rows");
+    double before = HUGE_VAL, sum[3] = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        yajl_val row = zipccl_document_item(result, "rows", i);
+        double saved = zipccl_document_number(row, "exposed_raw_s") -
+                       zipccl_document_number(row, "exposed_adaptive_s");
+
+        if (saved > before)
+            fail("the rows are not sorted by exposed time saved", zipccl_document_text(row, "op"));
+        before = isnan(saved) ? before : saved;
+        for (int k = 0; k < 3; k++)
+            sum[k] += zipccl_document_number(row, sums[k]);
+    }
+    for (int k = 0; k < 3; k++)
+        if (!(fabs(sum[k] - zipccl_document_number(totals, sums[k])) <= 1e-9 * sum[k]))
+            fail("the rows do not add up to the total", sums[k]);
+}
+
+/* "ratio=1.4": with that ratio given, rows that are compressed put as many bytes on the wire. */
+static void check_ratio(yajl_val result, double ratio)
+{
+    size_t ncompressed = 0;
+
+    for (size_t i = 0; i < zipccl_document_length(result, "rows"); i++) {
+        yajl_val row = zipccl_document_item(result, "rows", i);
+        bool raw = strcmp(zipccl_document_text(row, "strategy"),
+                          zipccl_document_text(row, "strategy_raw")) == 0;
+        double expected = zipccl_document_number(row, "raw_bytes") / (raw ? 1 : ratio);
+
+        if (!(fabs(zipccl_document_number(row, "wire_bytes") / expected - 1) <= 0.01))
+            fail("wire_bytes do not follow the given ratio", zipccl_document_text(row, "op"));
+        ncompressed += !raw;
+    }
+    if (ncompressed == 0)
+        fail("no row is compressed", "ratio");
+}
+
 static void check_steps(yajl_val result)
 {
     static const char *const keys[] = {"step_s", "compute_s", "codec_slow_s", "exposed_s",
@@ -112,9 +155,10 @@ static void check_notes(yajl_val result, const char *key)
 static void check_result(yajl_val result)
 {
     static const char *const keys[] = {
-        "schema",        "kind",          "fidelity",   "trace",    "cluster",
-        "settings",      "assumptions",   "rows",       "totals",   "steps",
-        "adaptive_note", "sensitivities", "break_even", "warnings", NULL};
+        "schema",        "kind",        "fidelity",      "trace",      "cluster",
+        "settings",      "assumptions", "rows",          "totals",     "steps",
+        "adaptive_note", "why",         "sensitivities", "break_even", "warnings",
+        "import",        NULL};
     static const char *const totals[] = {"step_time_recorded_s",
                                          "step_time_raw_s",
                                          "step_time_compressed_s",
@@ -137,6 +181,7 @@ static void check_result(yajl_val result)
     if (strcmp(zipccl_document_text(result, "kind"), "simulated") != 0)
         fail("kind", zipccl_document_text(result, "kind"));
     check_rows(result);
+    check_order(result);
     check_steps(result);
     check_notes(result, "settings");
     check_notes(result, "assumptions");
@@ -170,6 +215,10 @@ static void check_value(yajl_val result, const char *assignment)
 
     if (strcmp(assignment, "adaptive=better") == 0) {
         check_better(result);
+        return;
+    }
+    if (strncmp(assignment, "ratio=", 6) == 0) {
+        check_ratio(result, atof(assignment + 6));
         return;
     }
     snprintf(copy, sizeof copy, "%s", assignment);

@@ -3,52 +3,7 @@
 # test_cli.sh - the programs at the command line: what works, and how each error is told
 #
 # test_cli.sh BUILD    run from the root of the source tree
-set -u
-build=$(cd "$1" && pwd -P) || exit 1
-zipccl=$build/zipccl
-sim=$build/zipccl-sim
-check=$build/tests/check_result
-moe=$PWD/traces/samples/moe64
-llama=$PWD/traces/samples/llama2-7b-fsdp64
-a100=a100-8x8-200g
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-ntests=0
-nfailed=0
-
-failed() {
-    echo "FAILED: $*"
-    nfailed=$((nfailed + 1))
-}
-
-# works TEXT COMMAND... - exit code 0, nothing on stderr, TEXT in the output
-works() {
-    local text=$1
-    shift
-    ntests=$((ntests + 1))
-    "$@" >out 2>err </dev/null || failed "exit code $? of: $*: $(cat err)"
-    [ ! -s err ] || failed "stderr of: $*: $(cat err)"
-    [ -z "$text" ] || grep -qF -- "$text" out || failed "no '$text' in the output of: $*: $(head -5 out)"
-}
-
-# refuses TEXT COMMAND... - exit code 2, one line on stderr that begins with the program's name and
-# holds TEXT, nothing on stdout, no file left
-refuses() {
-    local text=$1 code
-    shift
-    ntests=$((ntests + 1))
-    ls -A >before
-    "$@" >out 2>err </dev/null
-    code=$?
-    [ $code -eq 2 ] || failed "exit code $code, not 2, of: $*: $(head -3 err)"
-    [ "$(wc -l <err)" -eq 1 ] || failed "$(wc -l <err) lines on stderr of: $*: $(cat err)"
-    grep -q '^zipccl\(-sim\)\?: ' err || failed "no program name in: $(cat err)"
-    grep -qiF -- "$text" err || failed "no '$text' in: $(cat err)"
-    [ ! -s out ] || failed "output of: $*: $(head -3 out)"
-    ls -A | diff before - >left || failed "files left by: $*: $(cat left)"
-}
-touch before out err left
+. "$(dirname "$0")/cli_helpers.sh"
 
 # ---- small traces, good and broken
 header='{"format": "zipccl-trace", "version": 1, "name": "mini", "provenance": "generated", "generator": "test", "nranks": 8, "streams": ["compute", "comm"], "groups": [{"name": "world", "size": 8}]'
@@ -76,6 +31,19 @@ sed 's/^nic:/nics:/' "$OLDPWD/models/clusters/$a100.yaml" >badkey.yaml
 printf 'a: [' >broken.yaml
 printf '' >empty.yaml
 
+
+# ---- a SimAI workload: two stages, calls of 0 bytes; one that names no world; broken ones
+simai='HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2'
+layers='embedding_layer -1 100000 ALLREDUCE 4194304 100000 NONE 0 50000 NONE 0 100
+attention_column -1 100000 ALLGATHER 4194304 100000 REDUCESCATTER 0 50000 ALLREDUCE 2097152 100'
+printf '%s\n' "$simai ep: 1 pp: 2 vpp: 1 ga: 1 all_gpus: 8 checkpoints: 0 checkpoint_initiates: 0 pp_comm: 1048576" 2 "$layers" >stages.txt
+printf '%s\n' "$simai" 2 "$layers" >worldless.txt
+gzip -c worldless.txt >worldless.txt.gz
+printf '%s\n' "$simai" 3 "$layers" >cut.txt
+printf '%s\n' "$simai" 1 'x -1 1 NONE 0 1 NONE 0 1 NONE 0 1' >mute.txt
+printf '%s\n' MICRO 1 'x -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 16777216 1' >micro.txt
+echo 'some other text' >other.txt
+
 # ---- what works
 works "Usage: zipccl COMMAND" "$zipccl" --help
 works "Usage: zipccl COMMAND" "$zipccl" help
@@ -94,6 +62,17 @@ works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
 works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
 works "mini" "$zipccl" trace info mini.jsonl
 works "moe64" "$zipccl" trace info "$moe" -J info.json
+if "$zipccl" help | grep -q '^  codec '; then
+    works "alltoall.dispatch.layer2.step299" "$zipccl" codec stat "$tensors" -J stat.json
+    grep -q '"total"' stat.json || failed "no total in the JSON of codec stat"
+    works "entropy" "$zipccl" codec --help
+    refuses "bad.safetensors" "$zipccl" codec stat bad.safetensors -J x.json
+    refuses "missing.safetensors" "$zipccl" codec stat missing.safetensors
+    refuses "name a .safetensors file" "$zipccl" codec stat
+    refuses "found 'stats'" "$zipccl" codec stats bad.safetensors
+    cp "$tensors" own.safetensors
+    refuses "must not overwrite an input" "$zipccl" codec stat own.safetensors -J own.safetensors
+fi
 
 works "SIMULATED: tier T1" "$zipccl" replay mini.jsonl --cluster laptop -J mini.json --csv mini.csv --html mini.html
 works "" "$check" mini.json kind=simulated totals.step_time_recorded_s=null fidelity=t1
@@ -115,7 +94,11 @@ works "" "$check" compressed.json totals.step_time_adaptive_s=null
 works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode adaptive -J adaptive.json
 works "" "$check" adaptive.json totals.step_time_compressed_s=null
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json --jobs 1
-works "" "$check" given.json
+works "" "$check" given.json ratio=1.4
+works "tensors of a small language model" "$zipccl" replay "$moe" -c "$a100" -f t0
+works "given" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1.3 -J given.json
+works "" "$check" given.json ratio=1.3
+works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json
 grep -q -- --set given.json || failed "--set is not listed in the result"
 grep -q '"given"' given.json || failed "the given ratio is not named in the result"
 ls ./*.tmp* >left 2>/dev/null && failed "temporary files are left: $(cat left)"
@@ -144,6 +127,112 @@ for trace in "$moe" "$llama"; do
     works "SIMULATED" "$zipccl" replay "$trace" -c "$a100" -J bundled.json
     works "" "$check" bundled.json adaptive=better
 done
+
+# ---- files of other tools
+works "simai" "$zipccl" trace import --help
+works "--grad-dtype" "$zipccl" trace import --help
+works "guess   pipeline" "$zipccl" trace import simai stages.txt -o stages.jsonl
+works "all_reduce" "$zipccl" trace info stages.jsonl
+works "" "$zipccl" trace import worldless.txt.gz -o folder/w.jsonl.gz --ranks 16 --dtype fp16 --quiet
+[ ! -s out ] || failed "trace import --quiet prints: $(cat out)"
+works "16" "$zipccl" trace info folder/w.jsonl.gz
+works "--ranks sets another" "$zipccl" trace import worldless.txt -o w.jsonl
+# Samples are named from the current folder, wherever the trace goes.
+cp "$moe/../tensors/moe.safetensors" t.safetensors
+works "" "$zipccl" trace import worldless.txt -o folder/s.jsonl --samples t.safetensors
+grep -q '"samples":"../t.safetensors"' folder/s.jsonl || failed "samples: $(head -c 600 folder/s.jsonl)"
+works "SIMULATED" "$zipccl" replay folder/s.jsonl -c laptop --set nodes=16 -f t0
+works "guess   dtype" "$zipccl" replay stages.txt -c laptop -J stages.json --html stages.html
+works "" "$check" stages.json import.format=simai
+grep -q '<h2>Import (simai)' stages.html || failed "no import in the page"
+works "" "$check" mini.json import=null
+works "8 are assumed" "$zipccl" replay worldless.txt -c laptop
+works "all_reduce" "$zipccl" replay worldless.txt.gz mini.jsonl -c laptop -f t0 --summary
+works "" "$zipccl" replay micro.txt -c laptop --set nodes=2048 -f t0 --mode raw
+# Ranks that do the same are simulated once at T0; the sums are those of T1.
+works "" "$zipccl" replay stages.txt -c laptop -f t0 -q -J stages0.json
+for file in stages stages0; do
+    works "" "$check" $file.json totals.calls=6
+done
+
+refuses "name a file" "$zipccl" trace import
+refuses "no file after the format" "$zipccl" trace import simai -o x.jsonl
+refuses "neither a format" "$zipccl" trace import smiai stages.txt -o x.jsonl
+refuses "no -o" "$zipccl" trace import stages.txt
+refuses "twice" "$zipccl" trace import stages.txt -o x.jsonl -o y.jsonl
+refuses "one" "$zipccl" trace import stages.txt worldless.txt -o x.jsonl
+refuses "missing.txt" "$zipccl" trace import missing.txt -o x.jsonl
+refuses "no known format" "$zipccl" trace import other.txt -o x.jsonl
+refuses "empty" "$zipccl" trace import empty.jsonl -o x.jsonl
+refuses "cut.txt:5" "$zipccl" trace import cut.txt -o x.jsonl
+refuses "collective" "$zipccl" trace import mute.txt -o x.jsonl
+refuses "strict" "$zipccl" trace import stages.txt -o x.jsonl --strict
+refuses "overwrite" "$zipccl" trace import stages.txt -o ./stages.txt
+refuses "overwrite" "$zipccl" trace import worldless.txt -o t.safetensors --samples t.safetensors
+refuses "none/x.jsonl" "$zipccl" trace import stages.txt -o none/x.jsonl
+refuses "folder" "$zipccl" trace import stages.txt -o folder
+refuses "regular" "$zipccl" trace import stages.txt -o /dev/null
+refuses "none.safetensors" "$zipccl" trace import stages.txt -o x.jsonl --samples none.safetensors
+refuses "--dtype" "$zipccl" trace import stages.txt -o x.jsonl --dtype bf17
+refuses "--grad-dtype" "$zipccl" trace import stages.txt -o x.jsonl --grad-dtype ''
+for n in 0 -1 1.5 x 2000000; do
+    refuses "--ranks" "$zipccl" trace import worldless.txt -o x.jsonl --ranks "$n"
+done
+refuses "multiple" "$zipccl" trace import worldless.txt -o x.jsonl --ranks 3
+refuses "--ranks-per-node" "$zipccl" trace import worldless.txt -o x.jsonl --ranks-per-node 0
+refuses "--micro-batches" "$zipccl" trace import worldless.txt -o x.jsonl --micro-batches 0
+refuses "--samples" "$zipccl" trace import worldless.txt -o x.jsonl --samples ''
+refuses "--name" "$zipccl" trace import worldless.txt -o x.jsonl --name ''
+refuses "did you mean '--micro-batches'" "$zipccl" trace import worldless.txt -o x.jsonl --micro-batch5 1
+refuses "cut.txt:5" "$zipccl" replay cut.txt -c laptop -J x.json
+refuses "strict" "$zipccl" replay stages.txt -c laptop --strict
+refuses "nodes=4" "$zipccl" replay worldless.txt -c laptop --ranks 16
+refuses "--ranks is for files to import" "$zipccl" replay mini.jsonl -c laptop --ranks 8
+refuses "overwrite" "$zipccl" replay stages.txt -c laptop -J stages.txt
+refuses "other.txt" "$zipccl" replay other.txt -c laptop
+refuses "--fidelity t0" "$zipccl" replay micro.txt -c laptop --set nodes=2048
+
+# ---- timelines: against the rows and the step of the same replay
+for mode in raw compressed adaptive; do
+    works "timeline, $mode, all ranks" "$zipccl" replay stages.txt -c laptop -J line.json \
+        --perfetto line.trace.json --perfetto-mode $mode
+    works "ok" "$timeline" line.trace.json line.json $mode
+done
+works "timeline, adaptive" "$zipccl" replay "$llama" -c "$a100" -J line.json --perfetto line.json.gz --summary
+works "ok" "$timeline" line.json.gz line.json adaptive
+gzip -t line.json.gz || failed "line.json.gz is no gzip file"
+works "" "$zipccl" replay "$llama" -c "$a100" -q --perfetto again.json.gz
+cmp -s line.json.gz again.json.gz || failed "two timelines of one replay differ"
+works "timeline, raw" "$zipccl" replay mini.jsonl -c laptop --mode raw --perfetto raw.trace.json
+works "timeline, compressed" "$zipccl" replay mini.jsonl -c laptop --mode compressed --perfetto raw.trace.json
+works "2 ranks, the first of each node" "$zipccl" replay mini.jsonl -c laptop -J few.json \
+    --perfetto few.trace.json --perfetto-ranks 4
+works "ok" "$timeline" few.trace.json few.json adaptive
+works "1 rank, the first" "$zipccl" replay mini.jsonl -c laptop --perfetto few.trace.json --perfetto-ranks 1
+works "ok" "$timeline" few.trace.json few.json adaptive
+works "64 ranks, the first of every 32 nodes" "$zipccl" replay micro.txt -c laptop --set nodes=2048 \
+    -f t0 -J few.json --perfetto few.trace.json
+works "all ranks" "$zipccl" replay stages.txt -c laptop -f t0 -J line.json --perfetto line.trace.json \
+    --perfetto-ranks all
+works "ok" "$timeline" line.trace.json line.json adaptive
+
+refuses "--perfetto-mode" "$zipccl" replay mini.jsonl -c laptop --perfetto x.json --perfetto-mode all
+refuses "--mode does not run" "$zipccl" replay mini.jsonl -c laptop --mode raw --perfetto x.json --perfetto-mode adaptive
+refuses "without --perfetto FILE" "$zipccl" replay mini.jsonl -c laptop --perfetto-mode raw
+refuses "without --perfetto FILE" "$zipccl" replay mini.jsonl -c laptop --perfetto-ranks 8
+for n in 0 -1 1.5 some ''; do
+    refuses "--perfetto-ranks" "$zipccl" replay mini.jsonl -c laptop --perfetto x.json --perfetto-ranks "$n"
+done
+refuses "twice" "$zipccl" replay mini.jsonl -c laptop --perfetto x.json --perfetto y.json
+refuses "one trace" "$zipccl" replay mini.jsonl mini.jsonl -c laptop --perfetto x.json
+refuses "none/x.json.gz" "$zipccl" replay mini.jsonl -c laptop --perfetto none/x.json.gz
+refuses "folder" "$zipccl" replay mini.jsonl -c laptop --perfetto folder
+refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop --perfetto mini.jsonl
+refuses "same path" "$zipccl" replay mini.jsonl -c laptop -J x.json --perfetto ./x.json
+refuses "empty" "$zipccl" replay mini.jsonl -c laptop --perfetto ''
+if [ -w /dev/full ]; then
+    refuses "/dev/full" "$zipccl" replay mini.jsonl -c laptop -f t0 --perfetto /dev/full
+fi
 
 # ---- usage
 refuses "no command" "$zipccl"
@@ -216,6 +305,9 @@ refuses "none/x.html" "$zipccl" replay mini.jsonl -c laptop -J x.json --html non
 refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop -J mini.jsonl
 refuses "overwrite" "$zipccl" replay mini.jsonl -c laptop -J ./folder/../mini.jsonl
 refuses "overwrite" "$zipccl" replay mini.jsonl -c copy.yaml -J copy.yaml
+cp bad.safetensors kept.safetensors
+refuses "overwrite" "$zipccl" replay badsamples.jsonl -c laptop -J bad.safetensors
+cmp -s bad.safetensors kept.safetensors || failed "an output overwrote the samples"
 refuses "same path" "$zipccl" replay mini.jsonl -c laptop -J x --csv ./x
 refuses "empty" "$zipccl" replay mini.jsonl -c laptop -J ''
 refuses "none/i.json" "$zipccl" trace info mini.jsonl -J none/i.json
@@ -228,5 +320,4 @@ mkdir alone
 cp "$zipccl" alone/zipccl
 refuses "zipccl-sim" alone/zipccl replay mini.jsonl -c laptop
 
-echo "$ntests command lines, $nfailed failures"
-[ $nfailed -eq 0 ]
+finish

@@ -94,7 +94,8 @@ Test(report_table, holds_rows_step_and_reasons)
                  "the NIC.");
     expect(text, "How sure: nic.rate +-10 %: 1.18-1.20x | ratio -0.05: 1.17x |");
     expect(text, "largest effect: ratio -0.05");
-    expect(text, "gain < 2 % above 1800 Gb/s per NIC. Raw would need 285 Gb/s per NIC to match.");
+    expect(text, "gain < 2 % above about 1800 Gb/s per NIC. Raw would need about 280 Gb/s per NIC "
+                 "to match.");
     expect(text, "plan (native: alltoall, all_reduce; two_level: reduce_scatter, all_gather).");
     expect(text, "MB = 1e6 bytes. Lossless: every sample round-tripped bit for bit.");
     expect(text, "Sent raw: 1.6e-05 MB (0.0 %) of types without a codec: fp32; 2950.0 MB (20.4 %) "
@@ -180,6 +181,126 @@ Test(report_table, tells_when_there_is_no_gain)
     free(text);
 }
 
+/* The table of a result whose sensitivities are the tester's to change. */
+static char *render_changed(struct zipccl_replay_result *result,
+                            struct zipccl_result_sensitivity *sensitivities)
+{
+    result->sensitivities = sensitivities;
+    return render(result, SUMMARY);
+}
+
+Test(report_reasons, how_sure_follows_the_sensitivities)
+{
+    struct zipccl_replay_result result;
+    struct zipccl_result_sensitivity s[4];
+
+    zipccl_example_result(&result);
+    cr_assert_eq(result.nsensitivities, 4);
+    memcpy(s, result.sensitivities, sizeof s);
+    s[0].end_to_end_speedup = 1.3145;
+    s[1].end_to_end_speedup = 1.1111;
+    s[2].end_to_end_speedup = 1.1655;
+    s[3].end_to_end_speedup = 1.1922;
+    char *text = render_changed(&result, s);
+    expect(text, " How sure: nic.rate +-10 %: 1.11-1.31x | ratio -0.05: 1.17x | codec rate x "
+                 "0.5: 1.19x | largest effect: nic.rate -10 %\n");
+    free(text);
+    s[3].end_to_end_speedup = 0.9;
+    text = render_changed(&result, s);
+    expect(text, "| codec rate x 0.5: 0.90x | largest effect: codec rate x 0.5\n");
+    free(text);
+    for (int i = 0; i < 4; i++)
+        s[i].end_to_end_speedup = result.end_to_end_speedup + 0.004;
+    text = render_changed(&result, s);
+    expect_not(text, "largest effect");
+    free(text);
+    result.nsensitivities = 0;
+    text = render_changed(&result, s);
+    expect_not(text, "How sure");
+    free(text);
+}
+
+Test(report_reasons, break_even_follows_the_rates_found)
+{
+    static const struct {
+        double gain_Bps, match_Bps;
+        const char *text;
+    } cases[] = {
+        {2.73e11, 3.4125e10, "above about 2200 Gb/s per NIC. Raw would need about 270 Gb/s per"},
+        {1.75e8, 1.5e6, "above about 1.4 Gb/s per NIC. Raw would need about 0.012 Gb/s per NIC to"},
+        {0, 1.245e10, "Break-even: Raw would need about 100 Gb/s per NIC to match.\n"},
+        {1e10, 0, "Break-even: gain < 2 % above about 80 Gb/s per NIC.\n"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct zipccl_replay_result result;
+
+        zipccl_example_result(&result);
+        result.break_even_nic_Bps = cases[i].gain_Bps;
+        result.raw_match_nic_Bps = cases[i].match_Bps;
+        char *text = render(&result, SUMMARY);
+        expect(text, cases[i].text);
+        free(text);
+    }
+}
+
+Test(report_reasons, calls_raw_faster_only_where_it_is)
+{
+    struct zipccl_replay_result result;
+    struct zipccl_result_row rows[ZIPCCL_EXAMPLE_ROWS];
+    struct zipccl_result_step *adaptive = &result.steps[ZIPCCL_STEP_ADAPTIVE];
+
+    zipccl_example_result(&result);
+    memcpy(rows, result.rows, sizeof rows);
+    result.rows = rows;
+    strcpy(rows[0].strategy, rows[0].strategy_raw);
+    result.end_to_end_speedup = 1;
+    adaptive->step_s = result.steps[ZIPCCL_STEP_RAW].step_s;
+    result.steps[ZIPCCL_STEP_COMPRESSED].step_s = 2 * adaptive->step_s;
+    char *text = render(&result, SUMMARY);
+    expect(text, "little to gain: raw is the faster choice here (always compressing: 0.50x)");
+    free(text);
+    adaptive->step_s *= 1 - 3e-6;
+    text = render(&result, SUMMARY);
+    expect(text, "little to gain: compressing where it pays saves 0.0003 % of the raw step");
+    expect_not(text, "faster choice");
+    free(text);
+    result.exposed_comm_share = 0.0004;
+    text = render(&result, SUMMARY);
+    expect(text, "only 0.04 % of the raw step is exposed communication");
+    free(text);
+}
+
+Test(report_reasons, name_the_op_and_its_share_of_the_gain)
+{
+    struct zipccl_replay_result result;
+    struct zipccl_result_row rows[ZIPCCL_EXAMPLE_ROWS];
+
+    zipccl_example_result(&result);
+    memcpy(rows, result.rows, sizeof rows);
+    result.rows = rows;
+    for (size_t i = 0; i < ZIPCCL_EXAMPLE_ROWS; i++)
+        rows[i].exposed_raw_s = rows[i].exposed_adaptive_s = 0;
+    rows[0].exposed_raw_s = 0.25;
+    rows[2].exposed_raw_s = 0.75;
+    char *text = render(&result, SUMMARY);
+    expect(text, " Why: 75 % of the gain is the all-gather;");
+    free(text);
+}
+
+Test(report_table, tells_what_the_tensors_are)
+{
+    struct zipccl_replay_result result;
+    struct zipccl_result_note note = {ZIPCCL_NOTE_SAMPLES, "a small model, 300 steps", "", "x"};
+
+    zipccl_example_result(&result);
+    result.assumptions = &note;
+    result.nassumptions = 1;
+    char *text = render(&result, TABLE);
+    expect(text, "\n         tensors of a small model, 300 steps\n");
+    free(text);
+}
+
 Test(report_table, has_a_short_form)
 {
     struct zipccl_replay_result result;
@@ -223,6 +344,7 @@ Test(report_json, keeps_numbers_exactly_and_writes_missing_ones_as_null)
     yajl_val root = parse(text);
     cr_assert(YAJL_GET_DOUBLE(member(root, "totals", "step_time_adaptive_s")) == 0.1 + 0.2);
     cr_assert(YAJL_IS_NULL(member(root, "totals", "step_time_recorded_s")));
+    expect(text, "\"why\": \"98 % of the gain is the all-to-all;");
     cr_assert(YAJL_IS_NULL(member(root, "totals", "step_time_compressed_s")));
     cr_assert(YAJL_IS_NULL(member(root, "totals", "comm_speedup")));
     cr_assert(YAJL_IS_NULL(member(root, "totals", "wait_s")));

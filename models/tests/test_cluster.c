@@ -133,7 +133,12 @@ Test(cluster, set_refuses_with_the_reason)
         {"nodes=0", "out of range"},
         {"nodes=99999999999", "out of range"},
         {"nic.alpha=-5us", "out of range"},
-        {"gpu.name=", "characters"},
+        {"gpu.name=", "--set gpu.name: found \"\", expected a text"},
+        {"gpu.name=  ", "not blank"},
+        {"name=", "--set name: found"},
+        {"name=a\nb", "--set name: a text with line breaks"},
+        {"description= ", "--set description: found"},
+        {"nic.rate=1kBps", "--set nic.rate: \"1kBps\" is out of range: expected 1MBps to 100TBps"},
     };
     struct zipccl_cluster_file *file = NULL;
 
@@ -154,9 +159,12 @@ Test(cluster, values_must_fit_together)
     static const struct {
         const char *assignment, *says;
     } cases[] = {
-        {"nic.per_node=3", "divisor"},
-        {"codec.sms=200", "gpu.sms"},
-        {"codec.encode_rate=2000GBps", "gpu.hbm_rate"},
+        {"nic.per_node=3", "--set nic.per_node=3: "},
+        {"gpus_per_node=9", ""},
+        {"codec.sms=200", "--set codec.sms=200: codec.sms is 200, more than gpu.sms 108"},
+        {"gpu.sms=20", "--set gpu.sms=20: codec.sms is 32, more than gpu.sms 20"},
+        {"codec.encode_rate=2000GBps", "--set codec.encode_rate=2000GBps: the codec's rate"},
+        {"codec.decode_rate=2000GBps", "--set codec.decode_rate=2000GBps: the codec's rate"},
         {"nodes=65536", ""},
     };
 
@@ -196,6 +204,26 @@ Test(cluster, broken_files_are_refused_with_the_place)
         {"  sms: {value: 108", "  sms: {value: 1, source: x}\n  sms: {value: 108", "twice"},
         {"fabric:", "fabric: [", "line"},
         {"{value: 1, source: \"chosen: a NIC", "{value: 3, source: \"chosen: a NIC", "divisor"},
+        /* Words of the file, none of libcyaml's. */
+        {"nodes: {value: 8, source: \"chosen: 64 GPUs\"}", "nodes: 8",
+         "line 5: key \"nodes\": found a single value, expected {value: ..., source: ...}"},
+        {"nodes: {value: 8, source: \"chosen: 64 GPUs\"}", "nodes: [8]",
+         "key \"nodes\": found a list, expected {value: ..., source: ...}"},
+        {"nodes: {value: 8,", "nodes: {value: [8],", "found a list, expected a text"},
+        {"nodes: {value: 8,", "nodes: {value: ,", "found nothing, expected a text"},
+        {"fabric:\n  oversub", "fabric: 1\nx:\n  oversub",
+         "key \"fabric\": found a single value, expected a section of keys"},
+        {"# SPDX", "- a\n# SPDX", "expected the keys of a cluster"},
+        {"nodes:", "\tnodes:", "near line 4: not YAML: found a tab"},
+        /* Texts that people read are one line and not blank. */
+        {"\"chosen: 64 GPUs\"", "\"  \"", "key \"nodes\", source: found \"  \""},
+        {"\"chosen: 64 GPUs\"", "\"a\\nb\"", "key \"nodes\", source: a text with line breaks"},
+        {"name: a100-8x8-200g", "name: \"a\\nb\"", "key \"name\": a text with line breaks"},
+        {"name: a100-8x8-200g", "name: \"  \"", "key \"name\": found \"  \""},
+        {"description: 8 nodes", "description: \"8 \\e[1m\" #", "key \"description\": a text with"},
+        {"{value: A100 80GB SXM,", "{value: \"  \",", "key \"gpu.name\": found \"  \""},
+        {"compute:\n", "---\ncompute:\n", "a second document"},
+        {"compute:\n", "...\n# done\ncompute:\n", "a second document"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -208,13 +236,52 @@ Test(cluster, broken_files_are_refused_with_the_place)
     }
 }
 
+Test(cluster, a_second_document_is_no_cluster)
+{
+    /* After the end, so that the first alone would load; '---' before the first is none. */
+    static const struct {
+        const char *head, *tail;
+        zipccl_status status;
+    } cases[] = {
+        {"", "---\nname: other\n", ZIPCCL_ERR_INPUT},
+        {"", "--- name\n", ZIPCCL_ERR_INPUT},
+        {"", "...\n# done\n", ZIPCCL_OK},
+        {"", "...\nname: x\n", ZIPCCL_ERR_INPUT},
+        {"%YAML 1.1\n---\n", "", ZIPCCL_OK},
+        {"# a\n---\n", "# b\n", ZIPCCL_OK},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[] = "/tmp/zipccl-cluster-XXXXXX";
+        char *text = slurp(DIR_ "/laptop.yaml");
+        struct zipccl_cluster_file *file = NULL;
+        struct zipccl_error error = {""};
+        FILE *f = fdopen(mkstemp(path), "w");
+
+        fprintf(f, "%s%s%s", cases[i].head, text, cases[i].tail);
+        fclose(f);
+        cr_expect_eq(zipccl_cluster_open(path, NULL, &file, &error), cases[i].status,
+                     "case %zu: %s", i, error.text);
+        cr_expect(cases[i].status == ZIPCCL_OK || strstr(error.text, "second document") != NULL,
+                  "case %zu: %s", i, error.text);
+        if (cases[i].status == ZIPCCL_OK)
+            zipccl_cluster_close(file);
+        unlink(path);
+        free(text);
+    }
+}
+
 Test(cluster, missing_and_empty_files_are_refused)
 {
     struct zipccl_cluster_file *file = NULL;
     struct zipccl_error error = {""};
 
-    cr_assert_eq(zipccl_cluster_open("h200-8x8", DIR_, &file, &error), ZIPCCL_ERR_IO);
-    cr_assert(strstr(error.text, "h200-8x8.yaml") != NULL, "%s", error.text);
+    cr_assert_eq(zipccl_cluster_open("h200-8x8", DIR_, &file, &error), ZIPCCL_ERR_INPUT);
+    cr_assert_str_eq(error.text, "no cluster is named \"h200-8x8\"; there are: a100-8x8-200g, "
+                                 "h100-8x8-400g, laptop ('zipccl cluster list'). A file is given "
+                                 "as ./FILE or FILE.yaml");
+    cr_assert_eq(zipccl_cluster_open("h200-8x8.yaml", DIR_, &file, &error), ZIPCCL_ERR_IO);
+    cr_assert_eq(zipccl_cluster_open("h200-8x8", "no/folder", &file, &error), ZIPCCL_ERR_IO);
     cr_assert_eq(zipccl_cluster_open("/dev/null", NULL, &file, &error), ZIPCCL_ERR_INPUT);
     cr_assert_eq(zipccl_cluster_open(DIR_ "/", NULL, &file, &error), ZIPCCL_ERR_INPUT);
 }

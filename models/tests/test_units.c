@@ -96,11 +96,29 @@ Test(units, refuses_everything_else)
 
 Test(units, names_the_range)
 {
-    struct zipccl_error error = {""};
-    double x;
+    static const struct {
+        const char *text;
+        enum zipccl_unit unit;
+        double min, max;
+        const char *says;
+    } cases[] = {
+        {"1kBps", ZIPCCL_UNIT_RATE, 1e6, 1e14,
+         "\"1kBps\" is out of range: expected 1MBps to 100TBps"},
+        {"2s", ZIPCCL_UNIT_TIME, 0, 1, "expected 0s to 1s"},
+        {"2ms", ZIPCCL_UNIT_TIME, 5e-9, 1e-3, "expected 5ns to 1ms"},
+        {"1B", ZIPCCL_UNIT_BYTES, 1e6, 1e15, "expected 1MB to 1000TB"},
+        {"2PFLOPS", ZIPCCL_UNIT_FLOPS, 1e9, 1e15, "expected 1GFLOPS to 1PFLOPS"},
+        {"0", ZIPCCL_UNIT_COUNT, 1, 1048576, "expected 1 to 1048576"},
+        {"2", ZIPCCL_UNIT_NONE, 0, 0.5, "expected 0 to 0.5"},
+    };
 
-    cr_assert_eq(zipccl_parse_quantity("2000Gbps", ZIPCCL_UNIT_RATE, 1, 1e11, &x, &error),
-                 ZIPCCL_ERR_INPUT);
-    cr_assert(strstr(error.text, "out of range") != NULL && strstr(error.text, "1e+11") != NULL,
-              "%s", error.text);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct zipccl_error error = {""};
+        double x;
+
+        cr_assert_eq(zipccl_parse_quantity(cases[i].text, cases[i].unit, cases[i].min, cases[i].max,
+                                           &x, &error),
+                     ZIPCCL_ERR_INPUT, "%s", cases[i].text);
+        cr_assert(strstr(error.text, cases[i].says) != NULL, "%s", error.text);
+    }
 }

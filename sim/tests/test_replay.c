@@ -178,6 +178,34 @@ static void check_equal(const struct zipccl_replay_result *a, const struct zipcc
             fail("two replays give the same rows");
 }
 
+/* At the rate found, a replay gives the gain that was searched for; raw alone the adaptive step. */
+static void check_found(const struct zipccl_trace *trace, const char *cluster,
+                        const struct zipccl_replay_result *r, enum zipccl_fidelity fidelity)
+{
+    const double rates[2] = {r->break_even_nic_Bps, r->raw_match_nic_Bps};
+
+    for (int i = 0; i < 2; i++) {
+        struct zipccl_cluster_file *file;
+        struct zipccl_replay_result *at;
+        double x;
+        char set[64];
+
+        if (rates[i] <= 0 || (i == 1 && strstr(r->raw_match_note, "already") != NULL))
+            continue;
+        snprintf(set, sizeof(set), "nic.rate=%.9fGBps", rates[i] / 1e9);
+        file = open_cluster(cluster, set);
+        at = replay(trace, file, fidelity, false);
+        x = i == 0 ? at->end_to_end_speedup - 1
+                   : at->steps[ZIPCCL_STEP_RAW].step_s / r->steps[ZIPCCL_STEP_ADAPTIVE].step_s - 1;
+        printf("  %s, %s, %s: %+.3f %%\n", r->fidelity, set,
+               i == 0 ? "gain" : "raw over adaptive before", 100 * x);
+        if (!(fabs(x - (i == 0 ? 0.02 : 0)) <= 0.003))
+            fail("a replay at the rate found gives what was searched for");
+        zipccl_replay_result_destroy(at);
+        zipccl_cluster_close(file);
+    }
+}
+
 /* A whole replay, twice; then at T0, which knows no contention. */
 static void check_whole(const struct zipccl_trace *trace, const char *cluster)
 {
@@ -187,6 +215,8 @@ static void check_whole(const struct zipccl_trace *trace, const char *cluster)
     struct zipccl_replay_result *t0 = replay(trace, file, ZIPCCL_FIDELITY_T0, true);
 
     check_equal(a, b);
+    check_found(trace, cluster, a, ZIPCCL_FIDELITY_T1);
+    check_found(trace, cluster, t0, ZIPCCL_FIDELITY_T0);
     check_parts(t0);
     printf("  %s: end to end %.4f, communication %.4f, break-even %.4g GB/s, raw match %.4g GB/s; "
            "T0 step raw %+.2f %%, adaptive %+.2f %%\n",

@@ -18,13 +18,18 @@ static int failures;
 /* Bytes per peer of an alltoall that takes 10 ms raw: 16 B / 10e9 = 0.010. */
 #define B10MS 6250000u
 
-static void check(const char *what, double got, double hand)
+static void check_to(double tolerance, const char *what, double got, double hand)
 {
-    int bad = !(fabs(got - hand) <= 1e-6 * (hand > 1e-3 ? hand : 1e-3));
+    int bad = !(fabs(got - hand) <= tolerance * (hand > 1e-3 ? hand : 1e-3));
 
     printf("  %-44s hand %10.6f ms  got %10.6f ms%s\n", what, hand * 1e3, got * 1e3,
            bad ? "  FAILED" : "");
     failures += bad;
+}
+
+static void check(const char *what, double got, double hand)
+{
+    check_to(1e-6, what, got, hand);
 }
 
 static void expect_error(const char *what, zipccl_status got, zipccl_status want,
@@ -68,7 +73,8 @@ static const struct zipccl_result_step *run(struct setup *s, const struct toy *t
     struct zipccl_error error = {""};
     zipccl_status status = start(s, t, ratio, &error);
 
-    s->base = (struct zipccl_run_base){s->program, &s->cluster, s->samples, fidelity};
+    s->base = (struct zipccl_run_base){
+        .program = s->program, .cluster = &s->cluster, .samples = s->samples, .fidelity = fidelity};
     if (status == ZIPCCL_OK)
         status = zipccl_run_init(&s->run, &s->base, mode);
     if (status == ZIPCCL_OK)
@@ -159,6 +165,38 @@ static void test_codec(enum zipccl_fidelity fidelity)
     step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 2);
     check("compute alone", step->compute_s, 0.010);
     stop(&s);
+    printf("work that is given as memory traffic alone takes bytes / HBM rate\n");
+    t.events[1].flops = -1;
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 2);
+    check("compute alone", step->compute_s, 0.010);
+    stop(&s);
+}
+
+/*
+ * A kernel of 1e9 bytes takes 10 ms of HBM at 100 GB/s.  The codec of the alltoall above reads and
+ * writes 2 * 7 * 6.25e6 raw bytes and half as many of wire, 131.25e6 in all, which HBM must carry
+ * too: 11.3125 ms until both are done, however they share it.
+ */
+static void test_codec_memory(void)
+{
+    struct setup s = {.cluster = toy_cluster()};
+    const struct zipccl_result_step *step;
+    double lost = 1.5 * 2 * 7 * 6.25e6 / 100e9;
+    struct toy t;
+
+    printf("the codec takes its share of HBM from compute (T1)\n");
+    s.cluster.gpu_hbm_Bps = 100e9;
+    toy_init(&t, 8);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_BFLOAT16, B10MS / 2, 1, 0);
+    toy_compute(&t, -1, 0);
+    t.events[1].flops = 0.001 * 1e14;
+    t.events[1].hbm_bytes = 0.010 * 100e9;
+    step = run(&s, &t, ZIPCCL_STEP_COMPRESSED, ZIPCCL_FIDELITY_T1, 2);
+    check("compute", step->compute_s, 0.010);
+    /* The wire's part has message sizes in it. */
+    check_to(1e-4, "codec slows compute", step->codec_slow_s, lost);
+    check_to(1e-4, "step", step->step_s, 0.010 + lost);
+    stop(&s);
 }
 
 static void test_order(enum zipccl_fidelity fidelity)
@@ -196,6 +234,47 @@ static void test_order(enum zipccl_fidelity fidelity)
     toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, B10MS, 1, 1);
     step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
     check("step", step->step_s, 0.017);
+    stop(&s);
+}
+
+/* Pairs, uneven splits, a broadcast, and calls that move nothing. */
+static void test_ops(enum zipccl_fidelity fidelity)
+{
+    struct setup s = {.cluster = toy_cluster()};
+    struct zipccl_trace_pair pairs[] = {{0, 4}, {1, 5}};
+    uint64_t counts[64] = {0};
+    char name[] = "table";
+    struct zipccl_trace_splits splits = {name, 8, counts};
+    const struct zipccl_result_step *step;
+    struct zipccl_event *e;
+    struct toy t;
+
+    printf("two pairs over one NIC: 2 * 10e6 / 10e9; other ranks go on\n");
+    toy_init(&t, 8);
+    e = toy_collective(&t, ZIPCCL_SENDRECV, ZIPCCL_UINT8, 10000000, 1, 0);
+    e->pairs = pairs;
+    e->npairs = 2;
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.002);
+    stop(&s);
+
+    printf("uneven: 0 sends 30e6 to 7, 3 sends 10e6 to 4; the NIC carries 40e6\n");
+    toy_init(&t, 8);
+    t.trace.header.nsplits = 1;
+    t.trace.header.splits = &splits;
+    counts[7] = 30000000;
+    counts[3 * 8 + 4] = 10000000;
+    toy_collective(&t, ZIPCCL_ALLTOALLV, ZIPCCL_UINT8, 30000000, 1, 0)->splits = 0;
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.004);
+    stop(&s);
+
+    printf("a broadcast of 50e6 crosses the NIC once; empty calls take no time\n");
+    toy_init(&t, 8);
+    toy_collective(&t, ZIPCCL_BROADCAST, ZIPCCL_UINT8, 50000000, 1, 0);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, 0, 1, 0);
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.005);
     stop(&s);
 }
 
@@ -251,7 +330,7 @@ static void test_refusals(void)
     refuse("a cycle", &t, ZIPCCL_ERR_INPUT, "comes later");
     toy_init(&t, 8);
     toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, 1, 1, 0);
-    toy_compute(&t, -1, 0);
+    toy_compute(&t, -1, 0)->hbm_bytes = -1;
     refuse("compute without a time", &t, ZIPCCL_ERR_INPUT, "no duration");
     toy_init(&t, 8);
     toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_BFLOAT16, 1, 1, 0);
@@ -270,8 +349,10 @@ int main(void)
         test_late(both[i]);
         test_codec(both[i]);
         test_order(both[i]);
+        test_ops(both[i]);
     }
     test_contention();
+    test_codec_memory();
     test_refusals();
     printf("%s\n", failures == 0 ? "ok" : "FAILED");
     return failures != 0;

@@ -3,12 +3,13 @@
  *
  * A plain program.  Each world is one child process: its cases run one after the other on the
  * simulated clock, beside the same case over threads, and bytes per (source, destination) are
- * compared.  Inputs, canaries and expected results are those of core's tests of collectives.
+ * compared.  Inputs, canaries and expected results are those of core's tests of collectives; what
+ * our own plans reduce is compared with the reference evaluator, and their bytes with the lowering.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/reduce.h"
-#include "core/tests/coll_world.h"
+#include "core/tests/reduce_run.h"
 #include "sim/child.h"
 #include "sim/t2.h"
 
@@ -106,11 +107,14 @@ static bool run_thread(void *context, uint32_t rank)
                               b.recv_counts,
                               b.recv_displs,
                               exec->ops->alloc(exec, job->plan->tx_bytes),
-                              exec->ops->alloc(exec, job->plan->rx_bytes)};
+                              exec->ops->alloc(exec, job->plan->rx_bytes),
+                              exec->ops->alloc(exec, job->plan->tmp_bytes),
+                              NULL};
     status = zipccl_execute(&run, job->bits->threads.t[rank], exec, NULL);
     right = close_case(job, rank, &b);
     exec->ops->free(exec, run.tx);
     exec->ops->free(exec, run.rx);
+    exec->ops->free(exec, run.tmp);
     return status == ZIPCCL_OK && right;
 }
 
@@ -293,12 +297,103 @@ static void run_reductions(struct bits *b)
     }
 }
 
+/* A reduction by a plan of our own. */
+struct own_job {
+    struct reduce_job job;
+    size_t size, send_n;
+};
+
+static zipccl_status open_own(void *context, uint32_t rank, struct zipccl_t2_buffers *out)
+{
+    struct own_job *o = context;
+    const struct reduce_case *c = o->job.c;
+    size_t send_bytes = o->send_n * o->size;
+    char *p = malloc(send_bytes + c->count * o->size + 1);
+
+    if (p == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    memcpy(p, o->job.inputs->of[rank], send_bytes);
+    out->send = out->owner = p;
+    out->recv = p + send_bytes;
+    if (c->in_place)
+        out->recv = p + (c->op == ZIPCCL_REDUCE_SCATTER ? rank * c->count * o->size : 0);
+    return ZIPCCL_OK;
+}
+
+static bool close_own(void *context, uint32_t rank, struct zipccl_t2_buffers *buffers)
+{
+    struct own_job *o = context;
+    size_t nbytes = o->job.c->count * o->size;
+    size_t first = o->job.c->op == ZIPCCL_REDUCE_SCATTER ? rank * nbytes : 0;
+    bool right = memcmp(buffers->recv, (char *)o->job.expected + first, nbytes) == 0;
+
+    free(buffers->owner);
+    return right;
+}
+
+static void run_own(struct bits *b, const struct reduce_case *c, const struct reduce_inputs *inputs)
+{
+    struct own_job o = {.job = {.world = &b->threads, .c = c, .inputs = inputs},
+                        .size = zipccl_dtype_size(c->dtype),
+                        .send_n = inputs->n};
+    uint64_t bytes[MAX_RANKS * MAX_RANKS];
+    struct zipccl_t2_result result = {.bytes = bytes};
+    struct zipccl_t2_call t2 = {.topology = b->threads.topology,
+                                .gpus = b->gpus,
+                                .payload = {.open = open_own, .close = close_own, .context = &o}};
+    bool ok;
+
+    if (!reduce_open(&o.job))
+        return;
+    t2.plan = o.job.plan;
+    ok = zipccl_t2_run(b->world, &t2, 1, &result) == ZIPCCL_OK && result.status == ZIPCCL_OK &&
+         result.right;
+    o.job.stats[0] = result.stats;
+    ok = ok && reduce_bytes_right(&o.job, bytes);
+    b->totals.cases++;
+    b->totals.resends += result.stats.raw_resends;
+    b->totals.nmessages += result.nmessages;
+    if (!ok) {
+        b->totals.failures++;
+        fprintf(stderr, "%s: ", zipccl_status_string(result.status));
+        reduce_print(&o.job);
+    }
+    reduce_close(&o.job);
+}
+
+static void run_own_reductions(struct bits *b)
+{
+    static const enum zipccl_dtype dtypes[] = {ZIPCCL_BFLOAT16, ZIPCCL_FLOAT16, ZIPCCL_FLOAT32};
+    static const size_t counts[] = {0, 1, 31, 32, 33, 1001};
+    static const uint32_t nchunks[] = {1, 2, 5, 7};
+    struct reduce_inputs inputs;
+
+    for (unsigned k = 0; k < 2 * 3 * 5 * 6; k += SANITIZED ? 5 : 1) {
+        struct reduce_case c = {.op = k & 1 ? ZIPCCL_ALL_REDUCE : ZIPCCL_REDUCE_SCATTER,
+                                .dtype = dtypes[k / 2 % 3],
+                                .redop = k / 3 & 1 ? ZIPCCL_AVG : ZIPCCL_SUM,
+                                .count = counts[k / 30],
+                                .kind = (enum kind)(k / 6 % 5),
+                                .nchunks = nchunks[k / 7 % 4],
+                                .in_place = k / 5 & 1};
+
+        reduce_inputs_open(&inputs, &c, b->nranks);
+        for (size_t s = 0; zipccl_strategies[s] != NULL; s++) {
+            c.strategy = zipccl_strategies[s];
+            if (strcmp(c.strategy->name, "native") != 0)
+                run_own(b, &c, &inputs);
+        }
+        reduce_inputs_close(&inputs);
+    }
+}
+
 static zipccl_status bits_main(void *context)
 {
     struct bits *b = context;
 
     run_plans(b);
     run_reductions(b);
+    run_own_reductions(b);
     return ZIPCCL_OK;
 }
 
@@ -341,10 +436,11 @@ int main(void)
 {
     static const uint32_t even[][2] = {{1, 1}, {1, 2}, {1, 3}, {1, 4}, {1, 5}, {1, 6},
                                        {1, 7}, {1, 8}, {1, 9}, {2, 2}, {2, 4}, {3, 3}};
-    static const uint32_t odd[] = ODD_NODES;
+    static const uint32_t odd[] = ODD_NODES, mixed[] = MIXED_NODES;
     struct totals sum = {0, 0, 0, 0};
 
     run_world(&sum, sizeof(odd) / sizeof(*odd), odd);
+    run_world(&sum, sizeof(mixed) / sizeof(*mixed), mixed);
     for (size_t i = 0; i < sizeof(even) / sizeof(*even); i++) {
         uint32_t node_ids[MAX_RANKS];
 

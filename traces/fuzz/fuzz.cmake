@@ -7,3 +7,5 @@ zipccl_plain_test(fuzz_trace SOURCES fuzz/fuzz_trace.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ZLIB::ZLIB ARGS 20000)
 zipccl_plain_test(fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 20000)
+zipccl_plain_test(fuzz_simai SOURCES fuzz/fuzz_simai.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces ARGS 1000)

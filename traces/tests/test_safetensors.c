@@ -28,7 +28,7 @@ static size_t build(unsigned char *out, const char *header, size_t ndata)
 }
 
 static const char good[] =
-    "{\"__metadata__\":{\"k\":\"v\"},"
+    "{\"__metadata__\":{\"k\":\"v\",\"origin\":\"a test\"},"
     "\"a.y\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[8,24]},"
     "\"a.x\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[0,8]},"
     "\"a\":{\"dtype\":\"I16\",\"shape\":[],\"data_offsets\":[24,26]},"
@@ -54,6 +54,7 @@ Test(safetensors, a_good_file_is_read)
                  error.text);
     cr_assert_eq(file->ntensors, 4);
     cr_expect_eq(file->data_nbytes, 26);
+    cr_expect_str_eq(file->origin, "a test");
     cr_expect_str_eq(file->tensors[0].name, "a.x", "in file order");
     t = zipccl_safetensors_find(file, "a.y");
     cr_assert_not_null(t);
@@ -73,6 +74,25 @@ Test(safetensors, a_good_file_is_read)
     cr_expect_null(zipccl_safetensors_match(file, "a", &position));
     zipccl_safetensors_close(file);
     zipccl_safetensors_close(NULL);
+}
+
+Test(safetensors, an_origin_that_a_terminal_would_obey_is_left_out)
+{
+    static const char *const texts[] = {"{}", "{\"__metadata__\":{}}",
+                                        "{\"__metadata__\":{\"origin\":\"\"}}",
+                                        "{\"__metadata__\":{\"origin\":\"a\\nb\"}}",
+                                        "{\"__metadata__\":{\"origin\":\"\\u001b[1m\"}}"};
+    const struct zipccl_safetensors *file;
+    unsigned char bytes[1024];
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct zipccl_error error = {""};
+
+        cr_assert_eq(open_bytes(bytes, build(bytes, texts[i], 0), &file, &error), ZIPCCL_OK, "%s",
+                     error.text);
+        cr_expect_null(file->origin, "%s", texts[i]);
+        zipccl_safetensors_close(file);
+    }
 }
 
 Test(safetensors, a_file_cut_anywhere_is_an_error)
@@ -110,77 +130,78 @@ Test(safetensors, a_header_cut_anywhere_is_an_error)
 
 #define ONE(body) "{\"t\":{" body "}}"
 
+static const struct {
+    const char *header;
+    size_t ndata;
+    const char *expected;
+} wrong_headers[] = {
+    {"[]", 0, "a header that does not start with '{'"},
+    {" {}", 0, "a header that does not start with '{'"},
+    {"{]", 0, "parse error"},
+    {"{} x", 0, "trailing garbage"},
+    {"{\"t\":1}", 0, "tensor \"t\" is no object"},
+    {"{\"__metadata__\":[]}", 0, "__metadata__ that is no object"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "a value in __metadata__ that is no string"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2]"), 4, "no key \"data_offsets\" in tensor \"t\""},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4],\"x\":1"), 4,
+     "unknown key \"x\" in tensor \"t\""},
+    {ONE("\"dtype\":\"BF17\",\"shape\":[2],\"data_offsets\":[0,4]"), 4,
+     "dtype \"BF17\" of tensor \"t\", expected BF16"},
+    {ONE("\"dtype\":7,\"shape\":[2],\"data_offsets\":[0,4]"), 4, "dtype 7 of tensor \"t\""},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[-2],\"data_offsets\":[0,4]"), 4,
+     "\"shape\" is -2, expected an integer"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2.0],\"data_offsets\":[0,4]"), 4,
+     "\"shape\" is 2.0, expected an integer"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":2,\"data_offsets\":[0,4]"), 4,
+     "\"shape\" is 2, expected an array"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[0,4]"), 4,
+     "4 bytes for tensor \"t\", expected 3 elements of 2 bytes"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]"), 0,
+     "shape of tensor \"t\" with more than 2^53 elements"},
+    {ONE("\"dtype\":\"F64\",\"shape\":[9007199254740992],\"data_offsets\":[0,0]"), 0,
+     "0 bytes for tensor \"t\""},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[9223372036854775808],\"data_offsets\":[0,0]"), 0,
+     "\"shape\" is 9223372036854775808"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,6]"), 4,
+     "tensor \"t\" at bytes 0 to 6, expected a range within the 4 bytes"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[4,0]"), 4,
+     "tensor \"t\" at bytes 4 to 0"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0]"), 4,
+     "\"data_offsets\" is an array of 1"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4,4]"), 4,
+     "3 data_offsets of tensor \"t\", expected 2"},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[1,5]"), 5,
+     "a hole of 1 bytes before tensor \"t\""},
+    {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]"), 5,
+     "1 bytes after the last tensor"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\","
+     "\"shape\":[3],\"data_offsets\":[3,6]}}",
+     6, "tensor \"b\" overlaps 1 bytes of the one before"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"b\":{\"dtype\":\"U8\","
+     "\"shape\":[3],\"data_offsets\":[3,6]}}",
+     6, "a hole of 1 bytes before tensor \"b\""},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"a\":{\"dtype\":\"U8\","
+     "\"shape\":[2],\"data_offsets\":[2,4]}}",
+     4, "tensor \"a\" twice"},
+    {"{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
+     "a key that holds U+0000"},
+    {"{\"\xff\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
+     "bytes that are not UTF-8"},
+};
+
 Test(safetensors, wrong_headers_are_named)
 {
-    static const struct {
-        const char *header;
-        size_t ndata;
-        const char *expected;
-    } cases[] = {
-        {"[]", 0, "a header that does not start with '{'"},
-        {" {}", 0, "a header that does not start with '{'"},
-        {"{]", 0, "parse error"},
-        {"{} x", 0, "trailing garbage"},
-        {"{\"t\":1}", 0, "tensor \"t\" is no object"},
-        {"{\"__metadata__\":[]}", 0, "__metadata__ that is no object"},
-        {"{\"__metadata__\":{\"a\":1}}", 0, "a value in __metadata__ that is no string"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2]"), 4, "no key \"data_offsets\" in tensor \"t\""},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4],\"x\":1"), 4,
-         "unknown key \"x\" in tensor \"t\""},
-        {ONE("\"dtype\":\"BF17\",\"shape\":[2],\"data_offsets\":[0,4]"), 4,
-         "dtype \"BF17\" of tensor \"t\", expected BF16"},
-        {ONE("\"dtype\":7,\"shape\":[2],\"data_offsets\":[0,4]"), 4, "dtype 7 of tensor \"t\""},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[-2],\"data_offsets\":[0,4]"), 4,
-         "\"shape\" is -2, expected an integer"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2.0],\"data_offsets\":[0,4]"), 4,
-         "\"shape\" is 2.0, expected an integer"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":2,\"data_offsets\":[0,4]"), 4,
-         "\"shape\" is 2, expected an array"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[0,4]"), 4,
-         "4 bytes for tensor \"t\", expected 3 elements of 2 bytes"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]"), 0,
-         "shape of tensor \"t\" with more than 2^53 elements"},
-        {ONE("\"dtype\":\"F64\",\"shape\":[9007199254740992],\"data_offsets\":[0,0]"), 0,
-         "0 bytes for tensor \"t\""},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[9223372036854775808],\"data_offsets\":[0,0]"), 0,
-         "\"shape\" is 9223372036854775808"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,6]"), 4,
-         "tensor \"t\" at bytes 0 to 6, expected a range within the 4 bytes"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[4,0]"), 4,
-         "tensor \"t\" at bytes 4 to 0"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0]"), 4,
-         "\"data_offsets\" is an array of 1"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4,4]"), 4,
-         "3 data_offsets of tensor \"t\", expected 2"},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[1,5]"), 5,
-         "a hole of 1 bytes before tensor \"t\""},
-        {ONE("\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]"), 5,
-         "1 bytes after the last tensor"},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\","
-         "\"shape\":[3],\"data_offsets\":[3,6]}}",
-         6, "tensor \"b\" overlaps 1 bytes of the one before"},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"b\":{\"dtype\":\"U8\","
-         "\"shape\":[3],\"data_offsets\":[3,6]}}",
-         6, "a hole of 1 bytes before tensor \"b\""},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"a\":{\"dtype\":\"U8\","
-         "\"shape\":[2],\"data_offsets\":[2,4]}}",
-         4, "tensor \"a\" twice"},
-        {"{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
-         "a key that holds U+0000"},
-        {"{\"\xff\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
-         "bytes that are not UTF-8"},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof wrong_headers / sizeof wrong_headers[0]; i++) {
         unsigned char bytes[1024];
         const struct zipccl_safetensors *file;
         struct zipccl_error error = {""};
 
-        cr_expect_eq(
-            open_bytes(bytes, build(bytes, cases[i].header, cases[i].ndata), &file, &error),
-            ZIPCCL_ERR_INPUT, "case %zu", i);
-        cr_expect(strstr(error.text, cases[i].expected) != NULL, "case %zu:\n got %s\nwant %s", i,
-                  error.text, cases[i].expected);
+        cr_expect_eq(open_bytes(bytes,
+                                build(bytes, wrong_headers[i].header, wrong_headers[i].ndata),
+                                &file, &error),
+                     ZIPCCL_ERR_INPUT, "case %zu", i);
+        cr_expect(strstr(error.text, wrong_headers[i].expected) != NULL,
+                  "case %zu:\n got %s\nwant %s", i, error.text, wrong_headers[i].expected);
     }
 }
 

@@ -184,11 +184,11 @@ Test(use, a_summary_that_cannot_be_is_an_error)
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {HEADER "}\n" END(0), "t: a trace without events, expected one or more"},
+        {HEADER "}\n" END(0), "t.jsonl: a trace without events, expected one or more"},
         {HEADER ",\"samples\":\"none.safetensors\"}\n" R END(1),
          "none.safetensors: No such file or directory (the samples file of the trace)"},
         {HEADER "}\n" L(9007199254740992) L(9007199254740992) R E E END(5),
-         "line 3: sums over 2^64"},
+         "t.jsonl:3: sums over 2^64"},
         {HEADER "}\n" R, "the file is cut"},
     };
 

@@ -344,11 +344,14 @@ Test(writer, refuses_what_a_reader_would)
     struct zipccl_error error = {""};
     char path[SCRATCH_PATH];
     struct zipccl_event bad[8];
-    static const char *const texts[8] = {
-        "stream 2, expected 0 to 1",     "\"repeat\" is 0 in a compute, expected 1 to 2^53",
-        "\"flops\" is no number",        "\"flops\" is no number",
-        "a compute event without work",  "\"label\" with control characters",
-        "event kind 9, expected 0 to 3", "a string that is not UTF-8"};
+    static const char *const texts[8] = {"stream 2, expected 0 to 1",
+                                         "\"repeat\" is 0 in a compute, expected 1 to 2^53",
+                                         "\"flops\" is nan",
+                                         "\"flops\" is inf, expected",
+                                         "a compute event without work",
+                                         "\"label\" with control characters",
+                                         "event kind 9, expected 0 to 3",
+                                         "a string that is not UTF-8"};
 
     for (int i = 0; i < 8; i++)
         bad[i] = events[0];

@@ -6,6 +6,13 @@ zipccl_criterion_test(test_trace_writer SOURCES tests/test_trace_writer.c tests/
     LIBS zipccl_traces)
 zipccl_criterion_test(test_safetensors SOURCES tests/test_safetensors.c tests/scratch.c
     LIBS zipccl_traces)
+zipccl_criterion_test(test_import_simai_files
+    SOURCES tests/test_import_simai_files.c tests/simai_sums.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl)
+zipccl_criterion_test(test_import_simai
+    SOURCES tests/test_import_simai.c tests/simai_sums.c tests/scratch.c LIBS zipccl_traces)
+zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c tests/scratch.c
+    LIBS zipccl_traces)
 zipccl_criterion_test(test_trace_samples SOURCES tests/test_trace_samples.c LIBS zipccl_traces)
 zipccl_criterion_test(test_trace_use SOURCES tests/test_trace_use.c tests/scratch.c
     LIBS zipccl_traces)

@@ -1,0 +1,56 @@
+/*
+ * capacity.c - settled capacities from a table of rates
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/capacity.h"
+
+#include "core/codec/layout.h"
+
+struct rate {
+    uint32_t at;   /* superblocks, or elements of the last, partial one */
+    uint32_t rate; /* variable bytes for each of them, in the unit of the table */
+};
+
+#include "core/codec/capacity_table.inc"
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+/*
+ * x times the rate at x, in units of 1 / 'unit', rounded up.  Rates fall ever more slowly, so the
+ * straight line between two entries lies above them.
+ */
+static uint64_t amount(const struct rate *table, size_t count, uint64_t x, uint64_t unit)
+{
+    size_t i = 0;
+    while (i + 1 < count && table[i + 1].at <= x)
+        i++;
+    uint64_t rate = table[i].rate;
+    if (i + 1 < count && x > table[i].at) {
+        int64_t fall = (int64_t)rate - (int64_t)table[i + 1].rate;
+        int64_t width = table[i + 1].at - table[i].at;
+        rate = (uint64_t)((int64_t)rate - fall * (int64_t)(x - table[i].at) / width);
+    }
+    return (x * rate + unit - 1) / unit;
+}
+
+size_t zipccl_capacity_settled(enum zipccl_dtype dtype, size_t n)
+{
+    size_t bound = zipccl_bound(dtype, n);
+    struct zipccl_layout at;
+    if (dtype != ZIPCCL_BFLOAT16 || bound == 0 || !zipccl_layout_of(n, &at))
+        return bound;
+
+    size_t nfull = n / ZIPCCL_SUPERBLOCK, rest = n % ZIPCCL_SUPERBLOCK;
+    uint64_t variable = 0;
+    if (nfull)
+        variable += amount(full_rates, COUNT(full_rates), nfull, FULL_UNIT);
+    if (rest) {
+        uint64_t raw = zipccl_raw_variable(rest);
+        uint64_t last = amount(last_rates, COUNT(last_rates), rest, LAST_UNIT);
+        /* The smallest have no more than this to lose. */
+        variable += rest < last_rates[0].at || last > raw ? raw : last;
+    }
+    uint64_t capacity = at.variable + variable;
+    return capacity < bound ? (size_t)capacity : bound;
+}

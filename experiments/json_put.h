@@ -1,0 +1,26 @@
+/*
+ * json_put.h - keys and values for yajl's generator that every JSON reader takes
+ *
+ * Names are UTF-8 whatever the inputs held; a number that is missing or not finite is null.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_EXPERIMENTS_JSON_PUT_H
+#define ZIPCCL_EXPERIMENTS_JSON_PUT_H
+
+#include <yajl/yajl_gen.h>
+
+#include <stdbool.h>
+
+/* Put a string, bytes that are no UTF-8 replaced and cut after about 500. */
+void zipccl_put_text(yajl_gen gen, const char *text);
+
+/* Put a key, which is ASCII; with a value of one kind or another. */
+void zipccl_put_key(yajl_gen gen, const char *key);
+void zipccl_put_string(yajl_gen gen, const char *key, const char *value);
+void zipccl_put_integer(yajl_gen gen, const char *key, unsigned long long value);
+
+/* The shortest digits that read back as 'value'; null if it is not 'present' or not finite. */
+void zipccl_put_number(yajl_gen gen, const char *key, double value, bool present);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * replay_input.h - what a replay is given: a trace, or a file of another tool imported on the way
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_EXPERIMENTS_REPLAY_INPUT_H
+#define ZIPCCL_EXPERIMENTS_REPLAY_INPUT_H
+
+#include "sim/result.h"
+#include "traces/import.h"
+
+#include <stdio.h>
+
+struct zipccl_replay_input {
+    struct zipccl_trace *trace;
+    bool imported;
+    struct zipccl_import_report report; /* of an import */
+};
+
+/*
+ * Load 'path', importing it if it is of another tool.
+ *
+ * ngpus   of the cluster: the world where neither file nor 'options' says it
+ * ZIPCCL_ERR_INPUT also if it is a trace and 'options' are given, which then mean nothing; else as
+ * zipccl_trace_load() and zipccl_import_to_memory().
+ */
+zipccl_status zipccl_replay_input_load(const char *path,
+                                       const struct zipccl_import_options *options, uint64_t ngpus,
+                                       struct zipccl_replay_input *input,
+                                       struct zipccl_error *error);
+void zipccl_replay_input_release(struct zipccl_replay_input *input);
+
+/*
+ * Note in 'result' what the tensors are that ratios come from, if their file says so, and what an
+ * import assumed.  ZIPCCL_ERR_NOMEM; ZIPCCL_ERR_IO if the file is gone.
+ */
+zipccl_status zipccl_replay_input_note(const struct zipccl_replay_input *input,
+                                       struct zipccl_replay_result *result,
+                                       struct zipccl_error *error);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * import_internal.h - what the importers of single formats share
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_TRACES_IMPORT_INTERNAL_H
+#define ZIPCCL_TRACES_IMPORT_INTERNAL_H
+
+#include "traces/import.h"
+
+/* One import while it runs; everything is borrowed. */
+struct zipccl_importer {
+    const char *const *paths;
+    size_t npaths;
+    const char *out_path;
+    const struct zipccl_import_options *options;
+    struct zipccl_import_report *report;
+    struct zipccl_error *error;
+};
+
+struct zipccl_import_format {
+    const char *name, *about;
+    /* True if a file that starts with [nbytes] of 'head' is of this format. */
+    bool (*detect)(const char *head, size_t nbytes);
+    /* Read 'importer->paths' and write 'importer->out_path'. */
+    zipccl_status (*run)(const struct zipccl_importer *importer);
+};
+
+extern const struct zipccl_import_format zipccl_import_simai;
+
+/*
+ * Add 'n' to the item 'what' of the report; the text, printf-formatted, is that of the first call.
+ * ZIPCCL_ERR_INPUT with file and line if it is a guess and the options are strict.
+ */
+zipccl_status zipccl_import_count(const struct zipccl_importer *importer, bool guess,
+                                  const char *what, uint64_t line, uint64_t n, const char *format,
+                                  ...) __attribute__((format(printf, 6, 7)));
+
+#endif
