@@ -133,13 +133,15 @@ static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
 }
 
 /*
- * Loads of a step in which all ranks exchange with all, from bytes by rank: what a rank sends to
- * its node is the node's sum less its own, what it sends beyond the rest.  False: ask pair by pair.
+ * Loads of a step in which all exchange with all, from bytes by rank: what a rank sends to its node
+ * is the node's sum less its own, what it sends beyond the rest; within a node or a rail all
+ * messages are alike.  False: ask pair by pair.
  */
 static bool add_all_to_all(struct pricing *p, uint32_t step, uint32_t *rounds)
 {
     const struct zipccl_topology *t = p->topology;
     uint64_t *one = p->by_rank, total = 0;
+    uint8_t group = p->plan->steps[step].group;
     bool by_source;
 
     if (!zipccl_lower_by_rank(p->plan, step, t, p->sizes, one, &by_source))
@@ -156,6 +158,13 @@ static bool add_all_to_all(struct pricing *p, uint32_t step, uint32_t *rounds)
             /* 'fan' is one message to or from each peer, 'rest' the peers' own messages. */
             uint64_t near_fan = (size - 1) * one[r], far_fan = (t->nranks - size) * one[r];
             uint64_t near_rest = sum - one[r], far_rest = total - sum;
+
+            if (group == ZIPCCL_GROUP_NODE)
+                far_fan = far_rest = 0;
+            if (group == ZIPCCL_GROUP_RAIL) {
+                near_fan = near_rest = 0;
+                far_fan = far_rest = (t->nnodes - 1) * one[r];
+            }
 
             p->gpu[!by_source][r] += near_fan;
             p->gpu[by_source][r] += near_rest;
@@ -493,5 +502,59 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
     release(&p);
     if (status == ZIPCCL_OK)
         *out = cost;
+    return status;
+}
+
+static void add_bytes(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
+{
+    (void)src;
+    (void)dst;
+    *(double *)context += (double)nbytes;
+}
+
+/* Add the bytes of one step over all ranks.  by_rank: [nranks], scratch */
+static zipccl_status step_bytes(const struct zipccl_plan *plan, uint32_t step,
+                                const struct zipccl_topology *topology,
+                                const struct zipccl_wire_sizes *sizes, uint64_t *by_rank,
+                                double *nbytes)
+{
+    struct zipccl_group g;
+    uint32_t rounds;
+    bool by_source;
+
+    if (!zipccl_lower_by_rank(plan, step, topology, sizes, by_rank, &by_source))
+        return zipccl_lower(plan, step, topology, sizes, add_bytes, nbytes, &rounds);
+    g = zipccl_group_of(topology, &plan->steps[step], 0);
+    for (uint32_t r = 0; r < plan->nranks; r++)
+        *nbytes += (double)(g.size - 1) * (double)by_rank[r];
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_cost_coded_bytes(const struct zipccl_plan *plan,
+                                      const struct zipccl_topology *topology,
+                                      const struct zipccl_wire_sizes *sizes, double *raw,
+                                      double *coded)
+{
+    uint64_t *by_rank = calloc(plan->nranks, sizeof *by_rank);
+    zipccl_status status = by_rank != NULL ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
+
+    *raw = *coded = 0;
+    for (uint32_t i = 0; i < plan->nsteps && status == ZIPCCL_OK; i++) {
+        const struct zipccl_step *s = &plan->steps[i];
+        bool messages = s->kind == ZIPCCL_STEP_EXCHANGE && s->form != ZIPCCL_FORM_RAW;
+        bool resend = s->kind == ZIPCCL_STEP_EXCHANGE && s->raw_of != ZIPCCL_STEP_NONE;
+        struct zipccl_step as_raw = *s;
+        struct zipccl_plan alone = *plan;
+
+        if (!messages && !resend && s->kind != ZIPCCL_STEP_SIZES)
+            continue;
+        status = step_bytes(plan, i, topology, sizes, by_rank, coded);
+        as_raw.form = ZIPCCL_FORM_RAW;
+        alone.nsteps = 1;
+        alone.steps = &as_raw;
+        if (messages && status == ZIPCCL_OK)
+            status = step_bytes(&alone, 0, topology, sizes, by_rank, raw);
+    }
+    free(by_rank);
     return status;
 }

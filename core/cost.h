@@ -76,6 +76,18 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out);
 
 /*
+ * What 'plan' codes, over all ranks: raw size, and size on the wire with headers, sizes and resends;
+ * both 0 if it codes nothing.  Levels that a two-level plan sends raw are in neither, so that
+ * raw / coded is the codec's ratio, not the algorithm's.
+ *
+ * Errors as zipccl_lower(); ZIPCCL_ERR_NOMEM.
+ */
+zipccl_status zipccl_cost_coded_bytes(const struct zipccl_plan *plan,
+                                      const struct zipccl_topology *topology,
+                                      const struct zipccl_wire_sizes *sizes, double *raw,
+                                      double *coded);
+
+/*
  * Elements that 'rank' encodes, decodes or copies in 'step'; of a REDUCE those that it decodes.
  *
  * topology  one that the step's group fits

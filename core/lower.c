@@ -319,11 +319,26 @@ zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
 static bool is_by_rank(const struct lowering *l)
 {
     const struct zipccl_step *s = l->step;
+    /* Shards of one length, so that within a node or a rail all messages are alike. */
+    bool alike = l->plan->shard_n == 0 ||
+                 zipccl_plan_owner_n(l->plan, s->chunk, l->plan->nranks - 1) == s->n;
 
     return check(l) == ZIPCCL_OK && s->lowering != ZIPCCL_LOWER_RING &&
-           s->group == ZIPCCL_GROUP_WORLD && s->nblocks == 1 &&
+           (s->group == ZIPCCL_GROUP_WORLD ? s->nblocks == 1 : alike) &&
            (s->pattern == ZIPCCL_PATTERN_ALL_TO_ALL || s->pattern == ZIPCCL_PATTERN_ALL_GATHER) &&
            (l->sizes->by_n || (l->sizes->overflows == NULL && l->sizes->bytes == NULL));
+}
+
+/* Bytes from member 'from' to member 'to' of a group whose blocks are alike. */
+static uint64_t alike_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                            uint32_t to)
+{
+    uint32_t b = g->skipped == 0 ? 1 : 0, nblocks = g->nblocks - (g->skipped < g->nblocks);
+    bool resend = l->step->raw_of != ZIPCCL_STEP_NONE && !zipccl_step_shares_message(l->step);
+
+    if (nblocks == 0 || (resend && !overflows(l, g, from, to, b)))
+        return 0;
+    return nblocks * message_bytes(l, g, from, to, b);
 }
 
 bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
@@ -334,32 +349,28 @@ bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
         .plan = plan, .topology = topology, .sizes = sizes != NULL ? sizes : &no_sizes};
     struct zipccl_group g;
     uint64_t longest = 0;
-    bool resend;
+    bool world;
 
     if (step >= plan->nsteps)
         return false;
     l.step = &plan->steps[step];
     if (!is_by_rank(&l))
         return false;
-    resend = l.step->raw_of != ZIPCCL_STEP_NONE;
+    world = l.step->group == ZIPCCL_GROUP_WORLD;
     *by_source = l.step->pattern == ZIPCCL_PATTERN_ALL_GATHER;
     g = zipccl_group_of(topology, l.step, 0);
-    if (resend && *by_source && !group_resends(&l, &g)) {
-        memset(nbytes, 0, plan->nranks * sizeof *nbytes);
+    memset(nbytes, 0, plan->nranks * sizeof *nbytes);
+    if (g.size < 2 || (l.step->raw_of != ZIPCCL_STEP_NONE && *by_source && !group_resends(&l, &g)))
         return true;
-    }
     for (uint32_t r = 0; r < plan->nranks; r++) {
-        uint32_t other = (r + 1) % plan->nranks;
-        uint32_t from = *by_source ? r : other, to = *by_source ? other : r;
+        uint32_t me = world ? r : 0, other = (me + 1) % g.size;
 
-        nbytes[r] = resend && !*by_source && !overflows(&l, &g, from, to, 0)
-                        ? 0
-                        : message_bytes(&l, &g, from, to, 0);
+        nbytes[r] = *by_source ? alike_bytes(&l, &g, me, other) : alike_bytes(&l, &g, other, me);
         longest = nbytes[r] > longest ? nbytes[r] : longest;
     }
     if (*by_source && l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_EXACT)
         for (uint32_t r = 0; r < plan->nranks; r++)
-            if (message_n(&l, &g, r, (r + 1) % plan->nranks, 0) > 0)
+            if (nbytes[r] > 0)
                 nbytes[r] = longest;
     return true;
 }

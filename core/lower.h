@@ -78,10 +78,11 @@ zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
                            void *context, uint32_t *nrounds);
 
 /*
- * The same in O(nranks) where it can be: steps in which every rank of the world exchanges with every
- * other, all at once, and the size of a message depends on one of its ends alone.
+ * The same in O(nranks) where it can be: steps in which every member of a group exchanges with every
+ * other, all at once, and the size of a message depends on one of its ends alone; within nodes and
+ * rails all messages must be alike.
  *
- * nbytes     out [nranks]: bytes of each message from (by_source) or to that rank
+ * nbytes     out [nranks]: bytes from (by_source) or to that rank, for each peer of its group
  * by_source  out
  * False, and nothing written, for all other steps, and for those that zipccl_lower() refuses.
  */

@@ -68,6 +68,7 @@ static void put_row(yajl_gen gen, const struct zipccl_replay_result *result,
     zipccl_put_integer(gen, "calls", row->calls);
     zipccl_put_number(gen, "raw_bytes", row->raw_bytes, true);
     zipccl_put_number(gen, "wire_bytes", row->wire_bytes, true);
+    zipccl_put_number(gen, "sent_bytes", row->sent_bytes, true);
     zipccl_put_number(gen, "ratio", row->ratio, row->ratio > 0);
     zipccl_put_string(gen, "ratio_source", row->ratio_source != NULL ? row->ratio_source : "none");
     zipccl_put_string(gen, "strategy_raw", row->strategy_raw);

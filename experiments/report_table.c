@@ -281,9 +281,8 @@ static void print_banner(const struct zipccl_replay_result *result, FILE *out)
 
 static void print_ratios(const struct zipccl_replay_result *result, FILE *out)
 {
-    static const char *const sources[5] = {"captured tensors", "a class of samples",
-                                           "the fitted model", "the ratio given",
-                                           "a type without a codec"};
+    static const char *const sources[5] = {"sized by captured tensors", "by a class of samples",
+                                           "by the fitted model", "by the ratio given", "sent raw"};
     const char *separator = "";
 
     fputs("ratios   ", out);
@@ -291,7 +290,7 @@ static void print_ratios(const struct zipccl_replay_result *result, FILE *out)
         if (!(result->source_share[i] >= 0.0005))
             continue;
         fprintf(out, "%s%.1f %%%s %s", separator, result->source_share[i] * 100,
-                separator[0] == '\0' ? " of bytes have" : "", sources[i]);
+                separator[0] == '\0' ? " of bytes" : "", sources[i]);
         separator = ", ";
     }
     fputs(separator[0] == '\0' ? "no bytes compressed\n" : "\n", out);

@@ -67,6 +67,16 @@ struct job {
     bool flows, plans, raw_only;
 };
 
+/* The call's raw bytes at the ratio of what is coded; exact where the plan codes all of them. */
+static double wire_bytes(const struct zipccl_cost *cost, uint32_t nranks, double raw, double coded)
+{
+    double all = (double)cost->raw_bytes * nranks;
+
+    if (!(raw > 0))
+        return (double)cost->raw_bytes;
+    return raw == all ? coded / nranks : (double)cost->raw_bytes * coded / raw;
+}
+
 static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                                 struct zipccl_price *out)
 {
@@ -85,17 +95,20 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                                       .by_n = true};
     struct zipccl_plan *plan = NULL;
     struct zipccl_cost cost;
-    zipccl_status status = ZIPCCL_OK;
+    double raw, coded;
+    zipccl_status status;
 
     ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode, MAX_STAGING_BYTES,
                              &plan, &cost));
     out->total_s = cost.total_s;
     out->codec_s = cost.codec_s;
     out->raw_bytes = (double)cost.raw_bytes;
-    out->wire_bytes = (double)cost.wire_bytes;
+    out->sent_bytes = (double)cost.wire_bytes;
+    status = zipccl_cost_coded_bytes(plan, job->placement.topology, &sizes, &raw, &coded);
+    out->wire_bytes = wire_bytes(&cost, plan->nranks, raw, coded);
     out->compressed = plan->compressed;
     snprintf(out->name, sizeof(out->name), "%s", plan->strategy);
-    if (job->flows)
+    if (job->flows && status == ZIPCCL_OK)
         status = zipccl_flow_create(plan, &job->placement, job->params, &sizes, &cost, &out->flow);
     if (job->plans && status == ZIPCCL_OK)
         out->plan = plan;

@@ -20,7 +20,8 @@ struct zipccl_price {
     struct zipccl_flow *flow; /* owned; NULL for a call that moves nothing */
     struct zipccl_plan *plan; /* owned; NULL unless asked for, or for such a call */
     double total_s, codec_s;
-    double raw_bytes, wire_bytes; /* per rank, mean */
+    double raw_bytes, wire_bytes; /* per rank, mean; wire: raw at the ratio of what is coded */
+    double sent_bytes;            /* all payload, levels inside a node included */
     bool compressed;
     char name[48];
 };

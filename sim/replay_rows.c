@@ -11,7 +11,7 @@
 
 /* What the events of one row add up to; bytes of the rank that the row is of. */
 struct sums {
-    double raw_bytes, wire_bytes;
+    double raw_bytes, wire_bytes, sent_bytes;
     double by_source[ZIPCCL_NUM_RATIO_SOURCES]; /* raw bytes */
     double weight[ZIPCCL_NUM_STEPS];            /* time of the call whose name is shown */
     char name[ZIPCCL_NUM_STEPS][48];
@@ -58,6 +58,7 @@ static void add_event(const struct zipccl_replay_state *state, size_t index, str
             source = ZIPCCL_RATIO_NONE;
         sums->raw_bytes += calls * adaptive->raw_bytes;
         sums->wire_bytes += calls * adaptive->wire_bytes;
+        sums->sent_bytes += calls * adaptive->sent_bytes;
         sums->by_source[source] += calls * adaptive->raw_bytes;
     }
 }
@@ -89,6 +90,7 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
              state->trace->header.streams[r->event->stream]);
     row->raw_bytes = sums->raw_bytes;
     row->wire_bytes = sums->wire_bytes;
+    row->sent_bytes = sums->sent_bytes;
     row->ratio = sums->wire_bytes > 0 ? sums->raw_bytes / sums->wire_bytes : 1;
     row->ratio_source = zipccl_ratio_source_name(main_source(sums));
     memcpy(row->strategy_raw, sums->name[ZIPCCL_STEP_RAW], sizeof(row->strategy_raw));

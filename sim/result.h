@@ -28,13 +28,15 @@ struct zipccl_result_row {
     uint32_t nranks;
     char stream[64];
     uint64_t calls;
-    double raw_bytes, wire_bytes; /* adaptive strategy's wire bytes */
-    double ratio;                 /* raw / wire */
-    const char *ratio_source;     /* "captured", "class", "model", "given"; "none": sent raw */
+    double raw_bytes;         /* as NCCL counts them: (N-1)/N of the tensor for most ops */
+    double wire_bytes;        /* the same at the ratio of what the adaptive plan codes */
+    double ratio;             /* raw / wire */
+    const char *ratio_source; /* "captured", "class", "model", "given"; "none": sent raw */
     char strategy_raw[48], strategy_compressed[48], strategy[48];
     double time_recorded_s; /* < 0: none */
     double time_raw_s, time_compressed_s, time_adaptive_s;
     double exposed_raw_s, exposed_compressed_s, exposed_adaptive_s;
+    double sent_bytes; /* all payload of that plan; two-level plans add raw bytes inside the node */
 };
 
 /* One step under one mode, on the rank that ends last; the parts add up to step_s. */

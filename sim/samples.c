@@ -305,16 +305,33 @@ static zipccl_status measure(struct zipccl_samples *s, const struct set *set, si
     return status;
 }
 
+/* Where 'n' stands or belongs among the set's sizes, which are sorted. */
+static size_t place_of_size(const struct set *set, size_t n)
+{
+    size_t low = 0, high = set->nsizes;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (set->sizes[middle].n < n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static const struct measured *find_size(const struct set *set, size_t n)
 {
-    for (size_t i = 0; i < set->nsizes; i++)
-        if (set->sizes[i].n == n)
-            return &set->sizes[i];
-    return NULL;
+    size_t at = place_of_size(set, n);
+
+    return at < set->nsizes && set->sizes[at].n == n ? &set->sizes[at] : NULL;
 }
 
 static const struct measured *add_size(struct zipccl_samples *s, struct set *set, size_t n)
 {
+    size_t at = place_of_size(set, n);
+    struct measured fresh;
     zipccl_status status;
 
     if (set->nsizes == set->room) {
@@ -328,14 +345,17 @@ static const struct measured *add_size(struct zipccl_samples *s, struct set *set
         set->sizes = sizes;
         set->room = room;
     }
-    status = measure(s, set, n, &set->sizes[set->nsizes]);
+    status = measure(s, set, n, &fresh);
     if (status != ZIPCCL_OK) {
         s->status = zipccl_fail(
             &s->error, status, "sample \"%.100s\": %zu elements did not survive the codec: %s",
             set->nnames > 0 ? set->names[0] : "(generated)", n, zipccl_status_string(status));
         return NULL;
     }
-    return &set->sizes[set->nsizes++];
+    memmove(&set->sizes[at + 1], &set->sizes[at], (set->nsizes - at) * sizeof(fresh));
+    set->nsizes++;
+    set->sizes[at] = fresh;
+    return &set->sizes[at];
 }
 
 void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n, size_t *mean,

@@ -65,7 +65,7 @@ for command in "replay -c laptop" "trace info"; do
     refuses "huge.jsonl:" "$zipccl" $command huge.jsonl
     refuses "nothing.jsonl: " "$zipccl" $command nothing.jsonl
 done
-works "225.7 ms" "$zipccl" replay memory.jsonl -c laptop --summary
+works "174.3 ms" "$zipccl" replay memory.jsonl -c laptop --summary
 
 # ---- a recorded step is off from 10 % on, not before
 works "" "$zipccl" replay plain.jsonl -c laptop -q --mode raw -J base.json
