@@ -139,20 +139,18 @@ static zipccl_status load_named(const struct zipccl_samples *s, struct set *set,
 static zipccl_status load_class(const struct zipccl_samples *s, struct set *set,
                                 struct zipccl_error *error)
 {
-    const char *prefix = set->names[0] + strlen("class:");
+    const struct zipccl_tensor *t;
+    size_t position = 0;
 
     set->source = ZIPCCL_RATIO_CLASS;
-    for (size_t i = 0; i < s->file->ntensors; i++) {
-        const struct zipccl_tensor *t = &s->file->tensors[i];
-
-        if (strncmp(t->name, prefix, strlen(prefix)) == 0 && t->known && t->dtype == set->dtype)
+    while ((t = zipccl_safetensors_match(s->file, set->names[0], &position)) != NULL)
+        if (t->known && t->dtype == set->dtype)
             ZIPCCL_TRY(append(set, t, error));
-    }
     if (set->n == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "no %s tensor of the trace's tensor file has a name that starts with "
-                           "\"%.100s\"",
-                           zipccl_dtype_name(set->dtype), prefix);
+                           "\"%.100s.\"",
+                           zipccl_dtype_name(set->dtype), set->names[0] + strlen("class:"));
     return ZIPCCL_OK;
 }
 

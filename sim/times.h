@@ -1,7 +1,7 @@
 /*
  * times.h - when every op of a program ran on every rank, under one mode
  *
- * Filled by the T1 schedule (schedule.h) or by T0 (step_t0.h), read by the account.
+ * Filled by schedule.c (T1, T2) or step_t0.c (T0), read by the account.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
