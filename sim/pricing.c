@@ -98,8 +98,8 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     double raw, coded;
     zipccl_status status;
 
-    ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode, MAX_STAGING_BYTES,
-                             &plan, &cost));
+    ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode,
+                             ZIPCCL_CLASS_SETTLED, MAX_STAGING_BYTES, &plan, &cost));
     out->total_s = cost.total_s;
     out->codec_s = cost.codec_s;
     out->raw_bytes = (double)cost.raw_bytes;

@@ -49,7 +49,9 @@ static struct chosen choose(const struct zipccl_call *call, const struct zipccl_
     struct zipccl_cost cost;
     struct chosen c = {"", false, 0, 0};
 
-    cr_assert_eq(zipccl_choose(call, &placement, params, NULL, mode, 0, &plan, &cost), ZIPCCL_OK);
+    cr_assert_eq(
+        zipccl_choose(call, &placement, params, NULL, mode, ZIPCCL_CLASS_WIDE + 1, 0, &plan, &cost),
+        ZIPCCL_OK);
     memcpy(c.name, plan->strategy, sizeof c.name);
     c.compressed = plan->compressed;
     c.seconds = cost.total_s;
@@ -176,9 +178,9 @@ Test(choose, incompressible_data_go_raw)
     struct zipccl_call call = make_call(ZIPCCL_ALLTOALL, 8 << 20, 64);
     struct zipccl_plan *plan = NULL;
 
-    cr_assert_eq(
-        zipccl_choose(&call, &placement, &slow, &sizes, ZIPCCL_MODE_ADAPTIVE, 0, &plan, NULL),
-        ZIPCCL_OK);
+    cr_assert_eq(zipccl_choose(&call, &placement, &slow, &sizes, ZIPCCL_MODE_ADAPTIVE,
+                               ZIPCCL_CLASS_SETTLED, 0, &plan, NULL),
+                 ZIPCCL_OK);
     cr_assert_not(plan->compressed);
     zipccl_plan_destroy(plan);
     zipccl_topology_destroy(t);
@@ -192,7 +194,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     struct zipccl_plan *plan = NULL;
     struct zipccl_error error = {""};
 
-    cr_assert_eq(zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 64 << 20,
+    cr_assert_eq(zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 0, 64 << 20,
                                &plan, NULL),
                  ZIPCCL_OK);
     cr_assert(plan->compressed);
@@ -201,7 +203,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     zipccl_plan_destroy(plan);
     /* Nothing compressed fits: raw needs no staging. */
     cr_assert_eq(
-        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 4096, &plan, NULL),
+        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 0, 4096, &plan, NULL),
         ZIPCCL_OK);
     cr_assert_not(plan->compressed);
     zipccl_plan_destroy(plan);
@@ -210,7 +212,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     call.redop = ZIPCCL_PROD;
     call.has_native = false;
     cr_assert_eq(
-        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_ADAPTIVE, 0, &plan, NULL),
+        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_ADAPTIVE, 0, 0, &plan, NULL),
         ZIPCCL_ERR_UNSUPPORTED);
     cr_assert_null(plan);
     zipccl_topology_destroy(t);

@@ -99,17 +99,16 @@ static bool run_thread(void *context, uint32_t rank)
 
     if (open_case(job, rank, &b) != ZIPCCL_OK)
         abort();
-    run = (struct zipccl_run){job->plan,
-                              b.send,
-                              b.recv,
-                              b.send_counts,
-                              b.send_displs,
-                              b.recv_counts,
-                              b.recv_displs,
-                              exec->ops->alloc(exec, job->plan->tx_bytes),
-                              exec->ops->alloc(exec, job->plan->rx_bytes),
-                              exec->ops->alloc(exec, job->plan->tmp_bytes),
-                              NULL};
+    run = (struct zipccl_run){.plan = job->plan,
+                              .send = b.send,
+                              .recv = b.recv,
+                              .send_counts = b.send_counts,
+                              .send_displs = b.send_displs,
+                              .recv_counts = b.recv_counts,
+                              .recv_displs = b.recv_displs,
+                              .tx = exec->ops->alloc(exec, job->plan->tx_bytes),
+                              .rx = exec->ops->alloc(exec, job->plan->rx_bytes),
+                              .tmp = exec->ops->alloc(exec, job->plan->tmp_bytes)};
     status = zipccl_execute(&run, job->bits->threads.t[rank], exec, NULL);
     right = close_case(job, rank, &b);
     exec->ops->free(exec, run.tx);
