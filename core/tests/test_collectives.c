@@ -115,7 +115,8 @@ static bool run_rank(void *context, uint32_t rank)
     zipccl_status status;
     bool right;
 
-    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, case_class(c), 0, &plan) !=
+        ZIPCCL_OK)
         abort();
     buffers_open(&b, c, w->nranks, rank);
     run = (struct zipccl_run){.plan = plan,
@@ -216,7 +217,8 @@ static bool bytes_right(const struct world *w, const struct coll_case *c,
 
     for (uint32_t i = 0; i < w->nranks * w->nranks; i++)
         splits[i] = case_split(c, w->nranks, i / w->nranks, i % w->nranks);
-    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, case_class(c), 0, &plan) !=
+        ZIPCCL_OK)
         abort();
     e.plan = plan;
     e.block = malloc((plan->chunk_n + 1) * sizeof *e.block);
@@ -285,7 +287,8 @@ static bool can_build(const struct world *w, const struct coll_case *c)
     struct zipccl_plan *plan;
 
     if (!c->strategy->serves(&call) ||
-        c->strategy->build(&call, w->topology, c->channels, c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+        c->strategy->build(&call, w->topology, c->channels, c->nchunks, case_class(c), 0, &plan) !=
+            ZIPCCL_OK)
         return false;
     zipccl_plan_destroy(plan);
     return true;

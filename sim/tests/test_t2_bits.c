@@ -142,8 +142,9 @@ static void run_case(struct bits *b, const struct coll_case *c)
         .payload = {.open = open_case, .close = close_case, .context = &job}};
     bool ok;
 
-    if (!c->strategy->serves(&call) || c->strategy->build(&call, b->threads.topology, c->channels,
-                                                          c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+    if (!c->strategy->serves(&call) ||
+        c->strategy->build(&call, b->threads.topology, c->channels, c->nchunks, case_class(c), 0,
+                           &plan) != ZIPCCL_OK)
         return;
     job.plan = t2.plan = plan;
     zipccl_transport_mem_reset_bytes(b->threads.t[0]);
