@@ -66,7 +66,8 @@ struct job {
     enum zipccl_op op;
     size_t count;
     struct zipccl_comm *comms[MAX_RANKS], *plain[MAX_RANKS];
-    int8_t (*seen)[MAX_CALLS]; /* [MAX_RANKS] */
+    int8_t (*seen)[MAX_CALLS];    /* [MAX_RANKS] */
+    uint32_t first_out, last_out; /* calls that no class is worth compressing for; 0: none */
 };
 
 static uint32_t mix(uint32_t a, uint32_t b)
@@ -187,28 +188,46 @@ static bool open_one(void *context, uint32_t rank)
     struct zipccl_comm_config plain = job->config;
 
     plain.mode = ZIPCCL_MODE_RAW;
-    plain.strategy = strstr(job->config.strategy, "two-level") ? "raw two-level" : "raw direct";
+    plain.strategy = job->config.strategy == NULL                ? NULL
+                     : strstr(job->config.strategy, "two-level") ? "raw two-level"
+                                                                 : "raw direct";
     return zipccl_comm_create(job->transports[rank], job->world->exec[rank], &job->config,
                               &job->comms[rank], NULL) == ZIPCCL_OK &&
            zipccl_comm_create(job->transports[rank], job->world->exec[rank], &plain,
                               &job->plain[rank], NULL) == ZIPCCL_OK;
 }
 
+/* Only the calls that do not pay are priced out, and those are not compressed. */
+static bool price_right(const struct job *job, uint32_t rank, uint32_t k,
+                        const struct zipccl_comm_class *c)
+{
+    const struct zipccl_plan *plan = zipccl_comm_last_plan(job->comms[rank]);
+    bool out = k >= job->first_out && k < job->last_out;
+
+    if (c->priced_out == out && !(out && plan->compressed))
+        return true;
+    fprintf(stderr, "rank %u, call %u, class %d: plan \"%s\"\n", rank, k, c->now, plan->strategy);
+    return false;
+}
+
 static bool all_calls(void *context, uint32_t rank)
 {
     struct job *job = context;
-    struct zipccl_comm_class class;
+    struct zipccl_comm_class c;
 
     for (uint32_t k = 0; k < job->scenario->ncalls; k++) {
-        if (!one_call(job, rank, k) || !zipccl_comm_get_class(job->comms[rank], 0, &class)) {
+        if (!one_call(job, rank, k) || !zipccl_comm_get_class(job->comms[rank], 0, &c)) {
             zipccl_comm_abort(job->comms[rank]);
             return false;
         }
-        job->seen[rank][k] = (int8_t) class.now;
+        job->seen[rank][k] = (int8_t)c.now;
+        if (!price_right(job, rank, k, &c)) {
+            zipccl_comm_abort(job->comms[rank]);
+            return false;
+        }
     }
-    return class.op == job->op && class.count == job->count && class.peer == -1 &&
-           class.calls == job->scenario->ncalls &&
-           !zipccl_comm_get_class(job->comms[rank], 1, &class);
+    return c.op == job->op && c.count == job->count && c.peer == -1 &&
+           c.calls == job->scenario->ncalls && !zipccl_comm_get_class(job->comms[rank], 1, &c);
 }
 
 /* The classes that all ranks noted are equal and those of the scenario; 'root' decides a broadcast. */
@@ -318,6 +337,46 @@ static bool test_scenarios(unsigned *nruns)
     return ok;
 }
 
+/*
+ * Where the codec takes 0.29 of the raw time, ratios above 1 / 0.71 pay: those of the three narrower
+ * classes.  Once all of them are barred calls go uncompressed, until the last bar has passed.
+ */
+static bool test_price(enum zipccl_op op)
+{
+    static const struct scenario down = {
+        "is not worth it",
+        14 * PERIOD,
+        {{40, 41, 1}, {70, 71, 0}, {100, 101, 2}},
+        {{0, 0}, {32, NARROWEST}, {64, NEXT}, {96, NEXT + 1}, {128, NEXT + 2}, {416, NARROWEST}}};
+    static int8_t seen[MAX_RANKS][MAX_CALLS];
+    struct world w;
+    struct job job = {.world = &w,
+                      .transports = w.t,
+                      .scenario = &down,
+                      .op = op,
+                      .count = 40001,
+                      .seen = seen,
+                      .first_out = 128,
+                      .last_out = 384};
+    bool ok;
+
+    world_open_even(&w, 1, 3);
+    zipccl_comm_config_init(&job.config);
+    /* Two blocks to receive, one or two to encode and two to decode; one chunk, direct. */
+    job.config.params.nvlink_Bps = 1e9;
+    job.config.params.nvlink_alpha_s = 1;
+    job.config.params.codec_launch_s = 0;
+    job.config.params.copy_Bps = 1e15;
+    job.config.params.encode_Bps = op == ZIPCCL_ALL_GATHER ? 0.5e9 / 0.145 : 1e9 / 0.145;
+    job.config.params.decode_Bps = 1e9 / 0.145;
+    ok = world_run(&w, open_one, &job) && world_run(&w, all_calls, &job) && classes_right(&job);
+    world_run(&w, close_one, &job);
+    world_close(&w);
+    if (!ok)
+        fprintf(stderr, "%s, %s\n", zipccl_op_name(op), down.name);
+    return ok;
+}
+
 /* Calls until a period has ended, of which rank 1 alone sees overflows. */
 static bool one_period(struct job *job, uint32_t rank)
 {
@@ -383,6 +442,8 @@ int main(void)
     unsigned nruns = 0;
     bool ok = test_scenarios(&nruns);
 
+    ok = test_price(ZIPCCL_ALL_GATHER) && ok;
+    ok = test_price(ZIPCCL_ALLTOALL) && ok;
     ok = test_found_out(decides_alone) && ok;
     ok = test_found_out(differs) && ok;
     printf("%u runs of capacity classes: %s\n", nruns, ok ? "ok" : "FAILED");
