@@ -48,7 +48,8 @@ enum zipccl_mode {
  * saved (512 bf16 elements are 1 KiB, of which a third could be saved). */
 #define ZIPCCL_RAW_BELOW_N 512u
 
-/* Staging slots of a chunked plan: chunks in flight.  Source: notes/simgrid section 3.1, a
+/* Staging slots of a chunked plan at most: chunks in flight.  Where staging is bounded, plans rather
+ * have fewer, but two and one a stage, than smaller chunks.  Source: notes/simgrid section 3.1, a
  * window of 4 hides alpha at 1 MB chunks. */
 #define ZIPCCL_MAX_SLOTS 4u
 

@@ -164,7 +164,38 @@ Test(plan, staging_bound_makes_chunks_smaller_or_fails)
             before = plan->nchunks;
             zipccl_plan_destroy(plan);
         }
-        cr_assert_eq(s->build(&call, t, 2, 1, 0, 4096, &plan), ZIPCCL_ERR_NOMEM);
+        cr_assert_eq(s->build(&call, t, 2, 1, 0, 2048, &plan), ZIPCCL_ERR_NOMEM);
+    }
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, fewer_slots_come_before_smaller_chunks)
+{
+    static const char *const names[] = {"fixed direct", "fixed ring", "fixed two-level",
+                                        "exact two-level"};
+    struct zipccl_topology *t = make_topology(2, 4);
+    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 2000003, 8);
+    struct zipccl_error error;
+
+    for (unsigned i = 0; i < LENGTH(names); i++) {
+        const struct zipccl_strategy *s = zipccl_strategy_find(names[i]);
+        struct zipccl_plan *wide = NULL, *tight = NULL;
+        size_t slot;
+
+        cr_assert_eq(s->build(&call, t, 2, 8, 0, 0, &wide), ZIPCCL_OK);
+        slot = (wide->tx_bytes + wide->rx_bytes) / wide->nslots;
+        for (uint32_t slots = 4; slots >= 1; slots--) {
+            cr_assert_eq(s->build(&call, t, 2, 8, 0, slots * slot, &tight), ZIPCCL_OK);
+            if (slots > 1) {
+                cr_assert(tight->nslots == slots && tight->chunk_n == wide->chunk_n);
+            } else {
+                cr_assert(tight->nslots >= 2 && tight->chunk_n < wide->chunk_n);
+            }
+            cr_assert_eq(zipccl_plan_validate(tight, t, true, NULL, slots * slot, &error),
+                         ZIPCCL_OK, "%s", error.text);
+            zipccl_plan_destroy(tight);
+        }
+        zipccl_plan_destroy(wide);
     }
     zipccl_topology_destroy(t);
 }
