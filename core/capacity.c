@@ -18,8 +18,8 @@ struct rate {
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /*
- * x times the rate at x, in units of 1 / 'unit', rounded up.  Rates fall ever more slowly, so the
- * straight line between two entries lies above them.
+ * x times the rate at x, in units of 1 / 'unit', rounded up.  Between two entries of the table a
+ * straight line lies above the rates or close to them.
  */
 static uint64_t amount(const struct rate *table, size_t count, uint64_t x, uint64_t unit)
 {
@@ -35,24 +35,32 @@ static uint64_t amount(const struct rate *table, size_t count, uint64_t x, uint6
     return (x * rate + unit - 1) / unit;
 }
 
+/* The last, partial superblock: coded like the others, or raw where it has no more to lose. */
+static uint64_t last_superblock(const struct zipccl_fields *fields, size_t m)
+{
+    size_t share = zipccl_raw_share(fields, m);
+    uint64_t raw = zipccl_align64(share) + m * fields->size - share;
+    if (m < last_rates[0].at)
+        return raw;
+    uint64_t coded =
+        zipccl_full_share(fields, m) + amount(last_rates, COUNT(last_rates), m, LAST_UNIT);
+    return coded < raw ? coded : raw;
+}
+
 size_t zipccl_capacity_settled(enum zipccl_dtype dtype, size_t n)
 {
     size_t bound = zipccl_bound(dtype, n);
+    const struct zipccl_fields *fields = zipccl_fields_of(dtype);
     struct zipccl_layout at;
-    if (dtype != ZIPCCL_BFLOAT16 || bound == 0 || !zipccl_layout_of(n, &at))
+    if (bound == 0 || n == 0 || !fields || !zipccl_layout_of(fields, n, &at))
         return bound;
 
     size_t nfull = n / ZIPCCL_SUPERBLOCK, rest = n % ZIPCCL_SUPERBLOCK;
-    uint64_t variable = 0;
+    uint64_t capacity = at.fixed + nfull * zipccl_full_share(fields, ZIPCCL_SUPERBLOCK);
     if (nfull)
-        variable += amount(full_rates, COUNT(full_rates), nfull, FULL_UNIT);
-    if (rest) {
-        uint64_t raw = zipccl_raw_variable(rest);
-        uint64_t last = amount(last_rates, COUNT(last_rates), rest, LAST_UNIT);
-        /* The smallest have no more than this to lose. */
-        variable += rest < last_rates[0].at || last > raw ? raw : last;
-    }
-    uint64_t capacity = at.variable + variable;
+        capacity += amount(full_rates, COUNT(full_rates), nfull, FULL_UNIT);
+    if (rest)
+        capacity += last_superblock(fields, rest);
     return capacity < bound ? (size_t)capacity : bound;
 }
 

@@ -19,10 +19,10 @@
 /*
  * Bytes that a message of 'n' independent Gaussian elements of any one scale exceeds with a
  * probability of about 1e-9, headers included: the worst phase of log2(sigma) with what the
- * encoder's sample may make it choose.  zipccl_bound() where that is smaller and for all types but
- * bf16, so 0 if 'n' elements do not fit size_t.
+ * encoder's sample may make it choose.  zipccl_bound() where that is smaller and for types that the
+ * codec does not cover, so 0 if 'n' elements do not fit size_t.
  *
- * Scales at which many elements are subnormal or infinite in bf16 are not meant.
+ * Scales at which many elements are subnormal or infinite in 'dtype' are not meant.
  */
 size_t zipccl_capacity_settled(enum zipccl_dtype dtype, size_t n);
 

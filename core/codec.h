@@ -17,10 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Instruction-set rows.  A caller asks once for the best and keeps the answer.  AVX2 has a number
- * but no row yet: zipccl_isa_usable() says no, and such machines run the scalar row.
- */
+/* Instruction-set rows.  A caller asks once for the best and keeps the answer. */
 enum zipccl_isa { ZIPCCL_ISA_SCALAR = 0, ZIPCCL_ISA_AVX2, ZIPCCL_ISA_AVX512, ZIPCCL_NUM_ISAS };
 
 /* Best row that this machine can run and this build contains. */
@@ -107,5 +104,31 @@ void zipccl_message_set_flags(void *wire, uint32_t flags);
  */
 zipccl_status zipccl_decode(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
                             size_t nbytes, void *dst, size_t n, void *scratch);
+
+/*
+ * Encode 'n' fp32 values as elements of 'dtype' (bf16, fp16 or fp32), each rounded once, to
+ * nearest even, as zipccl_reduce() does; every NaN becomes the canonical one of bf16 or fp16.
+ *
+ * src       [n] float; not modified
+ *
+ * All else as zipccl_encode(), whose bytes for the rounded elements these are.
+ * Cost: rounded a superblock at a time, no pass over memory of its own.
+ * ZIPCCL_ERR_UNSUPPORTED for other types.
+ */
+zipccl_status zipccl_encode_f32(enum zipccl_isa isa, enum zipccl_dtype dtype, const float *src,
+                                size_t n, void *dst, size_t capacity, void *scratch,
+                                size_t *nbytes);
+
+/*
+ * Decode a message of exactly 'n' elements of 'dtype' (bf16, fp16 or fp32) and add each to 'acc'.
+ *
+ * acc      [n] float, owned by the caller; after an error it has some of the elements added
+ *
+ * All else as zipccl_decode().  A sum that is NaN has any payload.
+ * Cost: added a superblock at a time, no pass over memory of its own.
+ * ZIPCCL_ERR_UNSUPPORTED for other types.
+ */
+zipccl_status zipccl_decode_add(enum zipccl_isa isa, enum zipccl_dtype dtype, const void *wire,
+                                size_t nbytes, float *acc, size_t n, void *scratch);
 
 #endif

@@ -41,7 +41,14 @@ size_t zipccl_dtype_size(enum zipccl_dtype dtype)
 
 bool zipccl_dtype_compressible(enum zipccl_dtype dtype)
 {
-    return dtype == ZIPCCL_BFLOAT16;
+    switch (dtype) {
+    case ZIPCCL_BFLOAT16:
+    case ZIPCCL_FLOAT16:
+    case ZIPCCL_FLOAT32:
+    case ZIPCCL_FLOAT8_E4M3:
+    case ZIPCCL_FLOAT8_E5M2: return true;
+    default: return false;
+    }
 }
 
 const char *zipccl_dtype_name(enum zipccl_dtype dtype)

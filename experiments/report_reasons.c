@@ -316,9 +316,15 @@ static void print_sent_raw(const struct zipccl_replay_result *result, FILE *out)
     fputs(".\n", out);
 }
 
+/* Messages of a few elements are mostly header: they say nothing. */
+static bool has_class(const struct zipccl_result_row *row)
+{
+    return row->capacity_class != NULL && row->capacity_ratio > 1;
+}
+
 static bool in_class(const struct zipccl_result_row *row, const char *class)
 {
-    return row->capacity_class != NULL && strcmp(row->capacity_class, class) == 0;
+    return has_class(row) && strcmp(row->capacity_class, class) == 0;
 }
 
 /* "settled (1.50): all_gather, alltoall", the ops of one class and its lowest ratio. */
@@ -349,11 +355,11 @@ static void print_classes(const struct zipccl_replay_result *result, FILE *out)
 
     for (size_t i = 0; i < result->nrows; i++) {
         const struct zipccl_result_row *row = &result->rows[i];
-        bool known = row->capacity_class == NULL;
+        bool known = !has_class(row);
 
         for (size_t k = 0; k < i && !known; k++)
             known = in_class(&result->rows[k], row->capacity_class);
-        wider = wider || (row->capacity_class != NULL && row->overflows_settled);
+        wider = wider || (has_class(row) && row->overflows_settled);
         if (known)
             continue;
         fputs(separator, out);

@@ -9,7 +9,6 @@ zipccl_library(zipccl_exponent
     exponent.c
     exponent_choice.c
     exponent_fit.c
-    exponent_probe.c
     exponent_size.c
     exponent_tail.c
     stat.c

@@ -1,84 +1,93 @@
 /*
  * exponent_choice.c - distribution of what the encoder chooses
  *
+ * The encoder itself is asked, for samples drawn at random: thresholds, searches and what chance
+ * makes of them are the codec's own.  The seed is fixed, so the same law gives the same numbers.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "models/exponent_probe.h"
+#include "core/codec/superblock.h"
 #include "models/exponent_size.h"
 
-#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PULL ZIPCCL_PULL
-/* Most exponents that are sampled of a sub-block, and the lattice of their sum. */
-#define MOST_SAMPLED (ZIPCCL_SAMPLES * ZIPCCL_LOOKS)
-#define LATTICE      (2 * PULL * MOST_SAMPLED + 1)
-/* The common location is looked at this far to either side, in standard deviations ... */
-#define REACH 8
-/* ... at points this far apart, or 1/256 octave, whichever is more. */
-#define STEP 0.125
-/* Sub-blocks closer to the common location than this, in 1/256 octave, never have their own. */
-#define LEAST_OWN 64
-/* Deviations of single sub-blocks are looked at in bins this wide, in 1/256 octave. */
-#define BIN 6
-/* Searches started by one deviating sub-block less often than this are left out. */
-#define SELDOM 0.02
-/* A search moves the base of a sub-block where that gains so many bits (core/codec/choose.c). */
-#define CHANCE_BITS 8.0
-/* Octaves that a search may go astray. */
-#define ASTRAY 2
+#define SEED 20260101
+/* Elements are bf16: the exponent of element 'e' of the law, and no other bit set. */
+#define ELEMENT(e) ((uint16_t)((e) << 7))
 
-/* Choices being collected, with what their cause was. */
-struct collection {
-    struct zipccl_probe *probe;
-    const struct zipccl_pulled *pulled;
-    const double *p;
-    struct zipccl_choices *out;
-    bool searched[ZIPCCL_MAX_CHOICES];
-    double search[ZIPCCL_MAX_CHOICES]; /* mean probability of the searches */
-    double sums[LATTICE];              /* distribution of a sub-block's sum */
-    size_t nvalid;                     /* exponents in that sum */
+/* Elements that come into being as the encoder looks at them. */
+struct drawing {
+    struct zipccl_fields fields; /* first: rows are handed no more than this */
+    gsl_rng *random;
+    gsl_ran_discrete_t *law;
+    struct zipccl_scratch *scratch;
+    bool zeros; /* a bitmap has taken them out */
+    size_t m;
+    uint16_t src[ZIPCCL_SUPERBLOCK];
 };
 
-/* Distribution of the sum of 'count' pulled exponents, each counted from 'lowest'. */
-static void convolve(const struct zipccl_pulled *pulled, size_t count, double *sums)
+static void draw(struct drawing *d, size_t first, size_t n)
 {
-    memset(sums, 0, LATTICE * sizeof *sums);
-    sums[0] = 1;
-    for (size_t k = 0; k < count; k++) {
-        for (size_t s = 2 * PULL * (k + 1) + 1; s-- > 0;) {
-            double sum = 0;
-            for (size_t i = 0; i <= 2 * PULL && i <= s; i++)
-                sum += sums[s - i] * pulled->p[i];
-            sums[s] = sum;
-        }
-    }
+    for (size_t j = first; j < first + n; j++)
+        d->src[j] = ELEMENT(gsl_ran_discrete(d->random, d->law));
 }
 
-/* The choice with this cause, program and base, added if it is new; NULL if there is no room. */
-static struct zipccl_choice *choice_of(struct collection *c, bool searched,
-                                       const struct zipccl_entry *entry)
+/* Looks at a full sub-block take different elements; those at a short one overlap. */
+static void draw_and_sample(const struct zipccl_fields *fields, const uint8_t *src, size_t i,
+                            size_t m, size_t look, struct zipccl_sample *sample)
 {
-    /* Sub-block 0 deviates only where it is asked to. */
-    uint8_t base = entry->base[0];
-    struct zipccl_choices *out = c->out;
+    struct drawing *d = (struct drawing *)(uintptr_t)fields;
+    size_t first = i * ZIPCCL_SUBBLOCK;
+    for (size_t run = 0; run < 2 && m == ZIPCCL_SUBBLOCK; run++)
+        draw(d, first + zipccl_sample_start(i, m, look, run), ZIPCCL_SAMPLES / 2);
+    if (m < ZIPCCL_SUBBLOCK && look == 0)
+        draw(d, first, m);
+    zipccl_row_scalar.sample(fields, src, i, m, look, sample);
+}
+
+static struct zipccl_choice *choice_of(struct zipccl_choices *out, enum zipccl_program_id program,
+                                       bool zeros, uint8_t base)
+{
     for (size_t i = 0; i < out->nchoices; i++)
-        if (out->choice[i].program == entry->program && out->choice[i].base[0].base == base &&
-            c->searched[i] == searched)
+        if (out->choice[i].program == program && out->choice[i].zeros == zeros &&
+            out->choice[i].base[0].base == base)
             return &out->choice[i];
     if (out->nchoices == ZIPCCL_MAX_CHOICES)
         return NULL;
-    c->searched[out->nchoices] = searched;
     struct zipccl_choice *choice = &out->choice[out->nchoices++];
-    *choice = (struct zipccl_choice){.program = entry->program, .nbases = 1};
+    *choice = (struct zipccl_choice){.program = program, .zeros = zeros, .nbases = 1};
     choice->base[0].base = base;
     return choice;
 }
 
-static void base_add(struct zipccl_choice *choice, uint8_t base, double weight)
+/* Sub-blocks that are counted: a short one counts only where there is no other. */
+static size_t counted(size_t m)
+{
+    return m < ZIPCCL_SUBBLOCK ? 1 : m / ZIPCCL_SUBBLOCK;
+}
+
+/* The base that most of 'nsub' sub-blocks have. */
+static uint8_t common_base(const struct zipccl_entry *entry, size_t nsub)
+{
+    uint8_t best = entry->base[0];
+    size_t most = 0;
+    for (size_t i = 0; i < nsub; i++) {
+        size_t same = 0;
+        for (size_t k = 0; k < nsub; k++)
+            same += entry->base[k] == entry->base[i];
+        if (same > most) {
+            most = same;
+            best = entry->base[i];
+        }
+    }
+    return best;
+}
+
+static void add_base(struct zipccl_choice *choice, uint8_t base)
 {
     size_t v = 0;
     while (v < choice->nbases && choice->base[v].base != base)
@@ -90,168 +99,111 @@ static void base_add(struct zipccl_choice *choice, uint8_t base, double weight)
         choice->base[v].weight = 0;
         choice->nbases++;
     }
-    choice->base[v].weight += weight;
+    choice->base[v].weight++;
 }
 
-/* Add the bases of sub-blocks whose own location deviates from the common one. */
-static void deviate(const struct collection *c, double common, double weight,
-                    struct zipccl_choice *choice)
+static void add(const struct drawing *d, const struct zipccl_entry *entry,
+                struct zipccl_choices *out)
 {
-    double nsub = (double)((c->out->m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK), rest = 1;
-    /* Part of a deviation is one of the common mean itself. */
-    double unit = 256 / (double)c->nvalid * sqrt(1 - 1 / nsub);
-    double centre = (c->pulled->mean - c->pulled->lowest) * (double)c->nvalid;
-    size_t bin = (size_t)fmax(1, BIN / unit);
-    for (size_t s = 0; s < LATTICE; s += bin) {
-        double mass = 0, moment = 0;
-        for (size_t k = s; k < s + bin && k < LATTICE; k++) {
-            double away = unit * ((double)k - centre);
-            mass += fabs(away) < LEAST_OWN ? 0 : c->sums[k];
-            moment += fabs(away) < LEAST_OWN ? 0 : away * c->sums[k];
-        }
-        if (mass < ZIPCCL_RARE)
-            continue;
-        struct zipccl_answer answer;
-        zipccl_probe_ask(c->probe, common, moment / mass, SELDOM, &answer);
-        double stays = mass * (1 - answer.search);
-        base_add(choice, answer.quiet.base[0], weight * stays);
-        rest -= stays;
-        /* A search that changes the program too leaves nothing to deviate from. */
-        if (answer.search > 0 && answer.searched.program == choice->program) {
-            base_add(choice, answer.searched.base[0], weight * mass * answer.search);
-            rest -= mass * answer.search;
-        }
-    }
-    choice->base[0].weight += weight * rest;
+    size_t nsub = counted(d->m);
+    struct zipccl_choice *choice =
+        choice_of(out, (enum zipccl_program_id)entry->program, d->zeros, common_base(entry, nsub));
+    if (!choice)
+        return; /* rarer than all that are listed */
+    choice->weight++;
+    for (size_t i = 0; i < nsub; i++)
+        add_base(choice, entry->base[i]);
 }
 
-/* Add what is chosen where the common location deviates by 'common'. */
-static void collect(struct collection *c, double common, double weight)
-{
-    struct zipccl_answer answer;
-    zipccl_probe_ask(c->probe, common, 0, ZIPCCL_RARE, &answer);
-    double by_search = weight * answer.search, stays = weight - by_search;
-    struct zipccl_choice *choice;
-    if (by_search > 0 && (choice = choice_of(c, true, &answer.searched)) != NULL) {
-        double *search = &c->search[choice - c->out->choice];
-        choice->weight += by_search;
-        choice->base[0].weight += by_search;
-        *search += by_search * (answer.search - *search) / choice->weight;
-    }
-    if (stays > 0 && (choice = choice_of(c, false, &answer.quiet)) != NULL) {
-        choice->weight += stays;
-        /* Where searches are the rule, sub-blocks follow their own samples anyway. */
-        if (c->out->m > ZIPCCL_SUBBLOCK && c->nvalid > 0 && stays > by_search)
-            deviate(c, common, stays, choice);
-        else
-            choice->base[0].weight += stays;
-    }
-}
-
-/* Probability that the mean of 'bits' over 'n' sampled exponents exceeds 'limit'. */
-static double exceeds(const double *p, const double *bits, double n, double limit)
-{
-    double mean = 0, square = 0;
-    for (int e = 0; e < ZIPCCL_NUM_EXPONENTS; e++) {
-        mean += p[e] * bits[e];
-        square += p[e] * bits[e] * bits[e];
-    }
-    double sd = sqrt(fmax(0, square - mean * mean) / n);
-    return sd > 0 ? gsl_cdf_gaussian_Q(limit - mean, sd) : mean > limit;
-}
-
-/*
- * In a search, the sample of a sub-block may make a worse base look better: by a difference that
- * deviates by as much as the base is worse and what it must gain.
- */
-static void mislead(const double *p, size_t m, double search, struct zipccl_choice *choice)
-{
-    uint8_t base = choice->base[0].base;
-    double bits[ZIPCCL_NUM_EXPONENTS], gain[ZIPCCL_NUM_EXPONENTS], moved = 0;
-    double n = fmin(MOST_SAMPLED, (double)m);
-    for (int e = 0; e < ZIPCCL_NUM_EXPONENTS; e++)
-        bits[e] = zipccl_program_bits(choice->program, base, (uint8_t)e);
-    for (int octave = -ASTRAY; octave <= ASTRAY && moved < 1; octave++) {
-        if (octave == 0 || base + octave < 0 || base + octave > 255)
-            continue;
-        uint8_t other = (uint8_t)(base + octave);
-        for (int e = 0; e < ZIPCCL_NUM_EXPONENTS; e++)
-            gain[e] = bits[e] - zipccl_program_bits(choice->program, other, (uint8_t)e);
-        double weight = exceeds(p, gain, n, CHANCE_BITS / n);
-        /* With few sub-blocks the same sample starts the search and misleads it. */
-        if (m <= ZIPCCL_LOOKS * ZIPCCL_SUBBLOCK)
-            weight = fmin(1, weight / search);
-        weight = fmin(weight, 1 - moved) / (1 - moved);
-        if (weight <= 0)
-            continue;
-        for (size_t v = 0; v < choice->nbases; v++)
-            choice->base[v].weight *= 1 - weight;
-        base_add(choice, other, weight);
-        moved += weight * (1 - moved);
-    }
-}
-
-static void normalise(struct zipccl_choices *out)
+/* Scale the weights of choices 'first' to the last to a sum of 'total', those of their bases to 1. */
+static void normalise(struct zipccl_choices *out, size_t first, double total)
 {
     double sum = 0;
-    for (size_t i = 0; i < out->nchoices; i++)
+    for (size_t i = first; i < out->nchoices; i++)
         sum += out->choice[i].weight;
-    for (size_t i = 0; i < out->nchoices; i++) {
+    for (size_t i = first; i < out->nchoices; i++) {
         struct zipccl_choice *choice = &out->choice[i];
         double bases = 0;
         for (size_t v = 0; v < choice->nbases; v++)
             bases += choice->base[v].weight;
         for (size_t v = 0; v < choice->nbases; v++)
             choice->base[v].weight /= bases;
-        choice->weight /= sum;
+        choice->weight *= total / sum;
     }
 }
 
-static void collect_all(struct collection *c)
+/* Ask 'draws' times; returns how often the answer was to look for zeros. */
+static size_t ask(struct drawing *d, bool look_for_zeros, size_t draws, struct zipccl_choices *out)
 {
-    struct zipccl_answer answer;
-    zipccl_probe_ask(c->probe, 0, 0, ZIPCCL_RARE, &answer);
-    /* Where searches are the rule, their closer looks place the bases. */
-    const struct zipccl_sampled *sampled = answer.search > 0.5 ? &answer.looked : &answer.sampled;
-    c->nvalid = answer.sampled.nvalid_first;
-    convolve(c->pulled, c->nvalid, c->sums);
-    double sd = 0, step = 1;
-    if (sampled->nvalid > 0) {
-        sd = 256 * sqrt(c->pulled->variance / (double)sampled->nvalid);
-        step = fmax(1, STEP * sd);
+    struct zipccl_row row = zipccl_row_scalar;
+    struct zipccl_coder coder = {.row = &row, .fields = &d->fields, .scratch = d->scratch};
+    size_t nzeros = 0;
+    row.sample = draw_and_sample;
+    for (size_t k = 0; k < draws; k++) {
+        struct zipccl_entry entry = {0};
+        if (zipccl_superblock_choose(&coder, (const uint8_t *)d->src, d->m, look_for_zeros, &entry))
+            nzeros++;
+        else
+            add(d, &entry, out);
     }
-    int steps = (int)ceil(REACH * sd / step);
-    for (int k = -steps; k <= steps; k++) {
-        double away = -fabs(k * step), weight = 1;
-        if (sd > 0)
-            weight =
-                gsl_cdf_gaussian_P(away + step / 2, sd) - gsl_cdf_gaussian_P(away - step / 2, sd);
-        collect(c, k * step, weight);
-    }
-    normalise(c->out);
-    for (size_t i = 0; i < c->out->nchoices; i++)
-        if (c->searched[i] && zipccl_programs[c->out->choice[i].program].ntiers > 0)
-            mislead(c->p, c->out->m, c->search[i], &c->out->choice[i]);
-    normalise(c->out);
+    return nzeros;
 }
 
-zipccl_status zipccl_choices_expect(const double *p, size_t m, struct zipccl_choices *out)
+static zipccl_status start(struct drawing *d, const double *p, size_t m)
 {
-    if (m == 0 || m > ZIPCCL_SUPERBLOCK)
+    d->m = m;
+    gsl_ran_discrete_free(d->law);
+    d->law = gsl_ran_discrete_preproc(ZIPCCL_NUM_EXPONENTS, p);
+    return d->law ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
+}
+
+/* Where zeros are at the limit, samples disagree on whether to take them out. */
+static zipccl_status collect(struct drawing *d, const double *p, size_t m, size_t draws,
+                             struct zipccl_choices *out)
+{
+    double rest[ZIPCCL_NUM_EXPONENTS], share = 0;
+    bool pays = 2 * p[0] * (double)m > zipccl_bitmap_expect(p, m);
+    ZIPCCL_TRY(start(d, p, m));
+    if (p[0] < 1)
+        share = (double)ask(d, pays, draws, out) / (double)draws;
+    normalise(out, 0, 1 - share);
+    size_t nrest = (size_t)lround((1 - p[0]) * (double)m), first = out->nchoices;
+    if (nrest == 0 || p[0] >= 1) {
+        out->nchoices = 1;
+        out->choice[0] = (struct zipccl_choice){
+            .weight = 1, .program = ZIPCCL_PROGRAM_CONSTANT, .nbases = 1, .base = {{1, 0}}};
+        return ZIPCCL_OK;
+    }
+    if (share == 0)
+        return ZIPCCL_OK;
+    zipccl_exponent_nonzero(p, rest);
+    ZIPCCL_TRY(start(d, rest, nrest));
+    d->zeros = true;
+    ask(d, false, draws, out);
+    normalise(out, first, share);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_choices_expect(const double *p, size_t m, size_t draws,
+                                    struct zipccl_choices *out)
+{
+    if (m == 0 || m > ZIPCCL_SUPERBLOCK || draws == 0)
         return ZIPCCL_ERR_ARG;
-    struct collection *c = calloc(1, sizeof *c);
-    struct zipccl_probe *probe = zipccl_probe_create(p, m);
+    *out = (struct zipccl_choices){.m = m};
     zipccl_status status = ZIPCCL_ERR_NOMEM;
-    if (c && probe) {
-        *out = (struct zipccl_choices){.m = m};
-        c->probe = probe;
-        c->pulled = zipccl_probe_pulled(probe);
-        c->p = p;
-        c->out = out;
-        collect_all(c);
-        status = ZIPCCL_OK;
+    struct drawing *d = calloc(1, sizeof *d);
+    if (!d)
+        return status;
+    d->fields = *zipccl_fields_of(ZIPCCL_BFLOAT16);
+    d->scratch = aligned_alloc(64, zipccl_codec_scratch_bytes());
+    d->random = gsl_rng_alloc(gsl_rng_taus2);
+    if (d->scratch && d->random) {
+        gsl_rng_set(d->random, SEED);
+        status = collect(d, p, m, draws, out);
     }
-    zipccl_probe_destroy(probe);
-    free(c);
+    gsl_ran_discrete_free(d->law);
+    gsl_rng_free(d->random);
+    free(d->scratch);
+    free(d);
     return status;
 }

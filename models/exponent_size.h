@@ -13,6 +13,8 @@
 #include "core/codec/layout.h"
 #include "models/exponent.h"
 
+#include <stdbool.h>
+
 /* What one tier program makes of independent exponents at a fixed base. */
 struct zipccl_program_cost {
     double reach[ZIPCCL_MAX_TIERS + 1]; /* share of elements that reach each tier, then raw */
@@ -30,18 +32,6 @@ zipccl_status zipccl_program_cost(const double *p, enum zipccl_program_id progra
 /* Bits that 'program' writes for exponent 'e' at 'base'. */
 unsigned zipccl_program_bits(enum zipccl_program_id program, uint8_t base, uint8_t e);
 
-/* What elements can cost beside tier 1, and how many of them do. */
-struct zipccl_code_classes {
-    size_t n;
-    double share[ZIPCCL_MAX_TIERS + 1];
-    double bytes[ZIPCCL_MAX_TIERS + 1]; /* in the variable region of a message */
-};
-void zipccl_code_classes_of(const double *p, enum zipccl_program_id program, uint8_t base,
-                            struct zipccl_code_classes *out);
-
-/* Mean bytes that a superblock's planes lose by ending on whole bytes. */
-double zipccl_program_padding(enum zipccl_program_id program);
-
 /* Distinct bases that the sub-blocks of one superblock are expected to get. */
 #define ZIPCCL_MAX_BASES 8
 /* Distinct programs and common bases that superblocks are expected to get. */
@@ -51,6 +41,7 @@ double zipccl_program_padding(enum zipccl_program_id program);
 struct zipccl_choice {
     double weight;
     enum zipccl_program_id program;
+    bool zeros; /* after a bitmap */
     size_t nbases;
     struct {
         double weight; /* of each sub-block, independently */
@@ -65,24 +56,42 @@ struct zipccl_choices {
     struct zipccl_choice choice[ZIPCCL_MAX_CHOICES];
 };
 
+/* What elements cost beside what their superblock costs anyway, and how many of them do. */
+struct zipccl_code_classes {
+    size_t n;
+    double share[ZIPCCL_MAX_TIERS + 2];
+    double bytes[ZIPCCL_MAX_TIERS + 2];
+};
+void zipccl_code_classes_of(const double *p, const struct zipccl_choice *choice, uint8_t base,
+                            struct zipccl_code_classes *out);
+
+/* Samples that are drawn where only means matter. */
+#define ZIPCCL_FEW_DRAWS 512
+
 /*
- * Distribution of what the encoder chooses for a superblock of 'm' elements.
+ * Distribution of what the encoder chooses for a superblock of 'm' bf16, by asking the encoder for
+ * 'draws' random samples of exponents of probability p [ZIPCCL_NUM_EXPONENTS]; elements of exponent
+ * 0 are zeros.  The same law gives the same numbers.
  *
- * The common location is the mean of up to 1,024 exponents, so it is taken as normal; that of one
- * sub-block, a mean of 64, is convolved exactly, since only its tails matter.  The choice itself
- * is the codec's: zipccl_choose() is asked through a row that hands it expected samples.  What a
- * search may find by the chance of its sample is added with the probability of such a sample.
- *
- * p  [ZIPCCL_NUM_EXPONENTS]
- * Cost: some thousand calls of zipccl_choose().  ZIPCCL_ERR_ARG for m = 0 or too large,
+ * Cost: some ten microseconds a draw.  ZIPCCL_ERR_ARG for m = 0 or too large or draws = 0,
  * ZIPCCL_ERR_NOMEM.
  */
-zipccl_status zipccl_choices_expect(const double *p, size_t m, struct zipccl_choices *out);
+zipccl_status zipccl_choices_expect(const double *p, size_t m, size_t draws,
+                                    struct zipccl_choices *out);
+
+/* Mean bytes of the bitmap of 'm' elements. */
+double zipccl_bitmap_expect(const double *p, size_t m);
+
+/* The law of what is not zero: rest [ZIPCCL_NUM_EXPONENTS]; p[0] < 1. */
+void zipccl_exponent_nonzero(const double *p, double *rest);
+
+/* Bytes of a superblock of 'm' elements with this choice that no single element decides. */
+double zipccl_choice_constant(const double *p, const struct zipccl_choice *choice, size_t m);
 
 /* Distribution of the size of a message of 'n' elements; filled by zipccl_size_expect(). */
 struct zipccl_size_model {
     size_t n;
-    size_t fixed; /* bytes that do not depend on the data: header, directory, planes */
+    size_t fixed; /* bytes of header and directory */
     size_t bound; /* zipccl_bound(): larger messages become raw */
     double p[ZIPCCL_NUM_EXPONENTS];
     struct zipccl_choices full, last; /* superblocks; last.m = 0 if all are full */

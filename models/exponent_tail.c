@@ -53,11 +53,11 @@ static double complex log_1_plus(double complex z)
 }
 
 /* Of the bytes of one element: logarithm of the characteristic function. */
-static double complex element_at(const double *p, enum zipccl_program_id program, uint8_t base,
+static double complex element_at(const double *p, const struct zipccl_choice *choice, uint8_t base,
                                  double w)
 {
     struct zipccl_code_classes classes;
-    zipccl_code_classes_of(p, program, base, &classes);
+    zipccl_code_classes_of(p, choice, base, &classes);
     double complex sum = 0;
     for (size_t i = 0; i < classes.n; i++)
         sum += classes.share[i] * exp_minus_1(I * w * classes.bytes[i]);
@@ -68,15 +68,13 @@ static double complex element_at(const double *p, enum zipccl_program_id program
 static double complex choice_at(const double *p, const struct zipccl_choice *choice, size_t m,
                                 double w)
 {
-    if (zipccl_programs[choice->program].ntiers == 0)
-        return I * w * (double)zipccl_raw_variable(m);
     double complex whole = 0, rest = 0;
     for (size_t v = 0; v < choice->nbases; v++) {
-        double complex one = element_at(p, choice->program, choice->base[v].base, w);
+        double complex one = element_at(p, choice, choice->base[v].base, w);
         whole += choice->base[v].weight * exp_minus_1(ZIPCCL_SUBBLOCK * one);
         rest += choice->base[v].weight * exp_minus_1((double)(m % ZIPCCL_SUBBLOCK) * one);
     }
-    double complex sum = I * w * zipccl_program_padding(choice->program) + log_1_plus(rest);
+    double complex sum = I * w * zipccl_choice_constant(p, choice, m) + log_1_plus(rest);
     if (m >= ZIPCCL_SUBBLOCK)
         sum += (double)(m / ZIPCCL_SUBBLOCK) * log_1_plus(whole);
     return sum;

@@ -5,9 +5,19 @@
  */
 #include "core/codec/row.h"
 
+static bool has_avx2(void)
+{
+#ifdef ZIPCCL_HAVE_X86_ROWS
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+#else
+    return false;
+#endif
+}
+
 static bool has_avx512(void)
 {
-#ifdef ZIPCCL_HAVE_AVX512
+#ifdef ZIPCCL_HAVE_X86_ROWS
     /* The compiler's cpuid also asks whether the operating system saves the registers. */
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
@@ -23,8 +33,8 @@ bool zipccl_isa_usable(enum zipccl_isa isa)
 {
     switch (isa) {
     case ZIPCCL_ISA_SCALAR: return true;
+    case ZIPCCL_ISA_AVX2: return has_avx2();
     case ZIPCCL_ISA_AVX512: return has_avx512();
-    case ZIPCCL_ISA_AVX2: /* no AVX2 row yet: such machines run the scalar one */
     default: return false;
     }
 }
@@ -47,7 +57,9 @@ const struct zipccl_row *zipccl_row_of(enum zipccl_isa isa)
 {
     if (!zipccl_isa_usable(isa))
         return NULL;
-#ifdef ZIPCCL_HAVE_AVX512
+#ifdef ZIPCCL_HAVE_X86_ROWS
+    if (isa == ZIPCCL_ISA_AVX2)
+        return &zipccl_row_avx2;
     if (isa == ZIPCCL_ISA_AVX512)
         return &zipccl_row_avx512;
 #endif

@@ -1,5 +1,5 @@
 /*
- * layout.c - tier programs, regions and directory entries
+ * layout.c - types, tier programs, shares and directory entries
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -9,74 +9,184 @@
 
 #include <string.h>
 
+static const struct zipccl_fields fields_bf16 = {ZIPCCL_SPLIT_BF16, 2, 8, 255, 1, 0, false};
+static const struct zipccl_fields fields_fp16 = {ZIPCCL_SPLIT_FP16, 2, 5, 31, 1, 3, false};
+static const struct zipccl_fields fields_fp32 = {ZIPCCL_SPLIT_FP32, 4, 8, 255, 1, 2, true};
+/* The largest exponent of e4m3 holds values, and one NaN. */
+static const struct zipccl_fields fields_e4m3 = {ZIPCCL_SPLIT_E4M3, 1, 4, 0, 0, 4, false};
+static const struct zipccl_fields fields_e5m2 = {ZIPCCL_SPLIT_E5M2, 1, 5, 31, 0, 3, false};
+
+const struct zipccl_fields *zipccl_fields_of(enum zipccl_dtype dtype)
+{
+    switch (dtype) {
+    case ZIPCCL_BFLOAT16: return &fields_bf16;
+    case ZIPCCL_FLOAT16: return &fields_fp16;
+    case ZIPCCL_FLOAT32: return &fields_fp32;
+    case ZIPCCL_FLOAT8_E4M3: return &fields_e4m3;
+    case ZIPCCL_FLOAT8_E5M2: return &fields_e5m2;
+    default: return NULL;
+    }
+}
+
 /*
  * d = base - exponent, so d grows as values shrink.  Each octave below the peak of a Gaussian
  * is half as likely as the one above it: what escapes one tier looks like the next one's input.
+ * Programs 1 to 4 serve Gaussians of every phase, 5 to 7 heavier and lighter tails.
  */
 const struct zipccl_tier_program zipccl_programs[ZIPCCL_NUM_PROGRAMS] = {
     [ZIPCCL_PROGRAM_RAW] = {.ntiers = 0},
-    [ZIPCCL_PROGRAM_2222] =
-        {.ntiers = 4, .tier = {{2, {0, 1, 2}}, {2, {3, -1, 4}}, {2, {5, 6, 7}}, {2, {8, 9, -2}}}},
-    [ZIPCCL_PROGRAM_21222_UP] =
-        {.ntiers = 5,
-         .tier = {{2, {0, 1, 2}}, {1, {3}}, {2, {4, -1, 5}}, {2, {6, 7, 8}}, {2, {9, 10, -2}}}},
-    [ZIPCCL_PROGRAM_21222_DOWN] =
-        {.ntiers = 5,
-         .tier = {{2, {0, 1, 2}}, {1, {-1}}, {2, {3, 4, 5}}, {2, {6, 7, 8}}, {2, {9, 10, -2}}}},
+    [ZIPCCL_PROGRAM_21223] = {.ntiers = 5,
+                              .tier = {{2, {0, 1, 2}},
+                                       {1, {3}},
+                                       {2, {4, -1, 5}},
+                                       {2, {6, 7, 8}},
+                                       {3, {9, 10, -2, 11, 12, 13, -3}}}},
+    [ZIPCCL_PROGRAM_21123_UP] = {.ntiers = 5,
+                                 .tier = {{2, {0, 1, 2}},
+                                          {1, {3}},
+                                          {1, {4}},
+                                          {2, {5, 6, -1}},
+                                          {3, {7, 8, 9, 10, -2, 11, 12}}}},
+    [ZIPCCL_PROGRAM_22123] = {.ntiers = 5,
+                              .tier = {{2, {0, 1, 2}},
+                                       {2, {3, -1, 4}},
+                                       {1, {5}},
+                                       {2, {6, 7, 8}},
+                                       {3, {9, 10, -2, 11, 12, 13, -3}}}},
+    [ZIPCCL_PROGRAM_21123_DOWN] = {.ntiers = 5,
+                                   .tier = {{2, {0, 1, 2}},
+                                            {1, {-1}},
+                                            {1, {3}},
+                                            {2, {4, 5, 6}},
+                                            {3, {7, 8, -2, 9, 10, 11, 12}}}},
+    [ZIPCCL_PROGRAM_2223] = {.ntiers = 4,
+                             .tier = {{2, {0, 1, 2}},
+                                      {2, {3, -1, 4}},
+                                      {2, {5, -2, 6}},
+                                      {3, {7, 8, 9, 10, -3, 11, 12}}}},
+    [ZIPCCL_PROGRAM_323] = {.ntiers = 3,
+                            .tier = {{3, {0, 1, 2, 3, 4, 5, 6}},
+                                     {2, {7, -1, 8}},
+                                     {3, {-2, 9, -3, 10, 11, 12, 13}}}},
+    [ZIPCCL_PROGRAM_1222] = {.ntiers = 4,
+                             .tier = {{1, {0}}, {2, {1, -1, 2}}, {2, {3, 4, -2}}, {2, {5, 6, -3}}}},
 };
 
-bool zipccl_layout_of(size_t n, struct zipccl_layout *layout)
+struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m, int nplanes,
+                                    int width)
 {
-    /* Header, directory, planes and variable bytes together stay under 3 bytes an element. */
-    if (n > ZIPCCL_MAX_CODED_N || n > SIZE_MAX / 4)
+    struct zipccl_share share;
+    share.planes = zipccl_align16(fields->low_bytes * m);
+    share.plane_nbytes = fields->byte_planes ? zipccl_align16(m) : 8 * zipccl_groups(m);
+    share.tier1 = zipccl_align16(share.planes + (size_t)nplanes * share.plane_nbytes);
+    share.end = share.tier1 + zipccl_tier1_bytes(m, width);
+    return share;
+}
+
+size_t zipccl_full_share(const struct zipccl_fields *fields, size_t m)
+{
+    return zipccl_align64(zipccl_share_of(fields, m, fields->nplanes, 2).end);
+}
+
+size_t zipccl_raw_share(const struct zipccl_fields *fields, size_t rest)
+{
+    size_t end = zipccl_share_of(fields, rest, fields->nplanes, 2).end, raw = rest * fields->size;
+    return raw < end ? raw : end;
+}
+
+bool zipccl_layout_of(const struct zipccl_fields *fields, size_t n, struct zipccl_layout *layout)
+{
+    /* Header, directory, shares and variable bytes stay well under 8 bytes a byte of elements. */
+    if (n > ZIPCCL_MAX_CODED_N || n > SIZE_MAX / 8 / fields->size - 1024)
         return false;
     layout->nsuperblocks = (n + ZIPCCL_SUPERBLOCK - 1) / ZIPCCL_SUPERBLOCK;
     layout->directory = ZIPCCL_MESSAGE_HEADER_BYTES;
-    layout->low = zipccl_align64(layout->directory + layout->nsuperblocks * ZIPCCL_ENTRY_BYTES);
-    layout->tier1 = zipccl_align64(layout->low + n);
-    layout->variable = layout->tier1 + zipccl_tier1_bytes(n);
+    layout->fixed = zipccl_align64(layout->directory + layout->nsuperblocks * ZIPCCL_ENTRY_BYTES);
     return true;
 }
 
 void zipccl_entry_write(uint8_t *p, const struct zipccl_entry *entry)
 {
     p[0] = entry->program;
-    p[1] = 0;
+    p[1] = entry->planes;
     for (int t = 0; t < ZIPCCL_MAX_TIERS; t++)
         zipccl_put_u16(p + 2 + 2 * t, entry->escapes[t]);
-    zipccl_put_u32(p + 12, entry->offset);
+    zipccl_put_u16(p + 12, entry->rest);
+    zipccl_put_u16(p + 14, entry->ngroups);
     memcpy(p + 16, entry->base, ZIPCCL_SUBBLOCKS);
 }
 
-zipccl_status zipccl_entry_read(const uint8_t *p, size_t m, size_t offset,
-                                struct zipccl_entry *entry, size_t *nvariable)
+static bool all_zero(const uint8_t *p, size_t nbytes)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < nbytes; i++)
+        any |= p[i];
+    return any == 0;
+}
+
+/* The sizes of the part that tiers code; false if the escapes cannot be. */
+static bool tier_sizes(const struct zipccl_fields *fields, const struct zipccl_entry *entry,
+                       size_t *nshare, size_t *nvariable)
+{
+    const struct zipccl_tier_program *program =
+        &zipccl_programs[entry->program & ~ZIPCCL_PROGRAM_ZEROS];
+    size_t rest = entry->rest, reach = rest;
+    int nplanes = 0;
+    for (int k = 0; k < fields->nplanes; k++)
+        nplanes += entry->planes >> k & 1;
+    if (entry->planes >> fields->nplanes)
+        return false;
+    *nshare = zipccl_share_of(fields, rest, nplanes, program->tier[0].width).end;
+    *nvariable = program->tier[0].width == 3 ? 8 * zipccl_groups(rest) : 0;
+    for (int t = 0; t < ZIPCCL_MAX_TIERS; t++) {
+        if (entry->escapes[t] > (t < program->ntiers ? reach : 0))
+            return false;
+        if (t > 0 && t < program->ntiers)
+            *nvariable += zipccl_plane_bytes(reach, program->tier[t].width);
+        if (t + 1 == program->ntiers)
+            *nvariable += entry->escapes[t];
+        reach = entry->escapes[t];
+    }
+    size_t nbases = (rest + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK;
+    if (!all_zero(entry->base + nbases, ZIPCCL_SUBBLOCKS - nbases))
+        return false;
+    /* What would not have shrunk is raw. */
+    return *nshare + *nvariable < rest * fields->size;
+}
+
+zipccl_status zipccl_entry_read(const struct zipccl_fields *fields, const uint8_t *p, size_t m,
+                                struct zipccl_entry *entry, size_t *nshare, size_t *nvariable)
 {
     entry->program = p[0];
-    entry->offset = zipccl_get_u32(p + 12);
-    memcpy(entry->base, p + 16, ZIPCCL_SUBBLOCKS);
-    if (entry->program >= ZIPCCL_NUM_PROGRAMS || p[1] != 0 || entry->offset != offset)
-        return ZIPCCL_ERR_CORRUPT;
-
-    const struct zipccl_tier_program *program = &zipccl_programs[entry->program];
-    size_t nbytes = program->ntiers ? 0 : zipccl_raw_variable(m);
-    size_t reach = m; /* elements that reach tier t */
-    for (int t = 0; t < ZIPCCL_MAX_TIERS; t++) {
+    entry->planes = p[1];
+    for (int t = 0; t < ZIPCCL_MAX_TIERS; t++)
         entry->escapes[t] = zipccl_get_u16(p + 2 + 2 * t);
-        if (entry->escapes[t] > (t < program->ntiers ? reach : 0))
-            return ZIPCCL_ERR_CORRUPT;
-        if (t > 0 && t < program->ntiers)
-            nbytes += zipccl_plane_bytes(reach, program->tier[t].width);
-        reach = entry->escapes[t];
-        if (t + 1 == program->ntiers)
-            nbytes += reach;
+    entry->rest = zipccl_get_u16(p + 12);
+    entry->ngroups = zipccl_get_u16(p + 14);
+    memcpy(entry->base, p + 16, ZIPCCL_SUBBLOCKS);
+
+    if (entry->program == ZIPCCL_PROGRAM_CONSTANT) {
+        *nshare = *nvariable = 0;
+        bool right = all_zero(p + 1, 15) &&
+                     all_zero(entry->base + fields->size, ZIPCCL_SUBBLOCKS - fields->size);
+        return right ? ZIPCCL_OK : ZIPCCL_ERR_CORRUPT;
     }
-    size_t nbases = program->ntiers ? (m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK : 0;
-    for (size_t i = nbases; i < ZIPCCL_SUBBLOCKS; i++)
-        if (entry->base[i] != 0)
-            return ZIPCCL_ERR_CORRUPT;
-    /* A superblock that would not have shrunk is written raw. */
-    if (program->ntiers && nbytes >= zipccl_raw_variable(m))
+    bool zeros = entry->program & ZIPCCL_PROGRAM_ZEROS;
+    uint8_t program = entry->program & ~ZIPCCL_PROGRAM_ZEROS;
+    if (program >= ZIPCCL_NUM_PROGRAMS || entry->rest > m || entry->rest == 0)
         return ZIPCCL_ERR_CORRUPT;
-    *nvariable = nbytes;
+    if (zeros ? entry->ngroups == 0 || entry->ngroups > zipccl_groups(m)
+              : entry->ngroups != 0 || entry->rest != m)
+        return ZIPCCL_ERR_CORRUPT;
+    if (program == ZIPCCL_PROGRAM_RAW) {
+        if (p[1] != 0 || !all_zero(p + 2, 10) || !all_zero(entry->base, ZIPCCL_SUBBLOCKS))
+            return ZIPCCL_ERR_CORRUPT;
+        *nshare = zipccl_raw_share(fields, entry->rest);
+        *nvariable = entry->rest * (size_t)fields->size - *nshare;
+    } else if (!tier_sizes(fields, entry, nshare, nvariable)) {
+        return ZIPCCL_ERR_CORRUPT;
+    }
+    *nshare = zipccl_align64(*nshare);
+    *nvariable += zipccl_bitmap_bytes(m, entry->ngroups);
     return ZIPCCL_OK;
 }

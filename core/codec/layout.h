@@ -1,7 +1,7 @@
 /*
  * layout.h - where the bytes of a coded message lie
  *
- * The constants and sizes of core/FORMAT.md, version 1.  It holds no algorithm: rows, the
+ * The constants and sizes of core/FORMAT.md, version 2.  It holds no algorithm: rows, the
  * message layer and later the device code share it.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -19,9 +19,9 @@
 #endif
 
 #define ZIPCCL_WIRE_MAGIC   0x4c43435au /* "ZCCL" */
-#define ZIPCCL_WIRE_VERSION 1
+#define ZIPCCL_WIRE_VERSION 2
 
-/* Elements of one superblock, which names its tier program, and of one sub-block, which has a base. */
+/* Elements of one superblock, which names its program, and of one sub-block, which has a base. */
 #define ZIPCCL_SUPERBLOCK 16384u
 #define ZIPCCL_SUBBLOCK   1024u
 #define ZIPCCL_SUBBLOCKS  (ZIPCCL_SUPERBLOCK / ZIPCCL_SUBBLOCK)
@@ -30,50 +30,95 @@
 /* Bytes of a superblock's directory entry. */
 #define ZIPCCL_ENTRY_BYTES 32u
 #define ZIPCCL_MAX_TIERS   5
-/* Every d that a tier lists lies in [ZIPCCL_LEAST_D, ZIPCCL_LEAST_D + 15). */
-#define ZIPCCL_LEAST_D (-3)
-/* Most bytes that one superblock puts into the variable region: the rest of its raw exponents. */
-#define ZIPCCL_MAX_VARIABLE (ZIPCCL_SUPERBLOCK - ZIPCCL_SUPERBLOCK / 4)
-/* Coded messages have at most so many elements, so that offsets fit 32 bits. */
+/* Every d that a tier lists lies in [ZIPCCL_LEAST_D, ZIPCCL_LEAST_D + 31). */
+#define ZIPCCL_LEAST_D (-4)
+#define ZIPCCL_NUM_D   32
+/* Most bytes of one superblock's share of the fixed region, and of its variable bytes. */
+#define ZIPCCL_MAX_SHARE    (3 * ZIPCCL_SUPERBLOCK + ZIPCCL_SUPERBLOCK / 4)
+#define ZIPCCL_MAX_VARIABLE (3 * ZIPCCL_SUPERBLOCK)
+/* Coded messages have at most so many elements. */
 #define ZIPCCL_MAX_CODED_N 0xffffffffu
+/* Planes beside low byte and tiers: at most so many. */
+#define ZIPCCL_MAX_PLANES 4
+
+/*
+ * How the elements of a type are taken apart: an exponent, a byte of sign and leading mantissa
+ * bits where the type has so many, and the other bits in planes, which a superblock may leave out.
+ */
+enum zipccl_split {
+    ZIPCCL_SPLIT_BF16,
+    ZIPCCL_SPLIT_FP16,
+    ZIPCCL_SPLIT_FP32,
+    ZIPCCL_SPLIT_E4M3,
+    ZIPCCL_SPLIT_E5M2,
+    ZIPCCL_NUM_SPLITS
+};
+
+struct zipccl_fields {
+    enum zipccl_split split;
+    uint8_t size;          /* bytes of an element */
+    uint8_t exponent_bits; /* of its exponent */
+    uint8_t special;       /* exponent of infinities and NaNs; 0 if there is none */
+    uint8_t low_bytes;     /* 1 if there is a low byte, else 0 */
+    uint8_t nplanes;       /* further planes */
+    bool byte_planes;      /* they hold a byte an element instead of a bit */
+};
+
+/* The fields of 'dtype'; NULL if the codec does not cover it. */
+const struct zipccl_fields *zipccl_fields_of(enum zipccl_dtype dtype);
 
 /* One tier: 'width' bits a code; code k < 2^width - 1 stands for d[k], the last code escapes. */
 struct zipccl_tier {
     uint8_t width;
-    int8_t d[3];
+    int8_t d[7];
 };
 
+/* Tier 1 lists 0, 1, 2, ... */
 struct zipccl_tier_program {
     int ntiers;
     struct zipccl_tier tier[ZIPCCL_MAX_TIERS];
 };
 
-/* Ids of tier programs.  Ids from ZIPCCL_NUM_PROGRAMS on are reserved: wide, zeros, constant. */
+/* Ids of programs.  With ZIPCCL_PROGRAM_ZEROS added, a bitmap takes the zeros out first. */
 enum zipccl_program_id {
     ZIPCCL_PROGRAM_RAW = 0,
-    ZIPCCL_PROGRAM_2222 = 1,
-    ZIPCCL_PROGRAM_21222_UP = 2,   /* tier 2 is {3} */
-    ZIPCCL_PROGRAM_21222_DOWN = 3, /* tier 2 is {-1} */
-    ZIPCCL_NUM_PROGRAMS = 4
+    ZIPCCL_PROGRAM_21223 = 1,
+    ZIPCCL_PROGRAM_21123_UP = 2,
+    ZIPCCL_PROGRAM_22123 = 3,
+    ZIPCCL_PROGRAM_21123_DOWN = 4,
+    ZIPCCL_PROGRAM_2223 = 5,
+    ZIPCCL_PROGRAM_323 = 6,
+    ZIPCCL_PROGRAM_1222 = 7,
+    ZIPCCL_NUM_PROGRAMS = 8,
+    ZIPCCL_PROGRAM_CONSTANT = 8,
+    ZIPCCL_PROGRAM_ZEROS = 0x80
 };
 
 extern const struct zipccl_tier_program zipccl_programs[ZIPCCL_NUM_PROGRAMS];
 
-/* One superblock's directory entry, unpacked; 'offset' counts from the variable region's start. */
+/* One superblock's directory entry, unpacked. */
 struct zipccl_entry {
     uint8_t program;
+    uint8_t planes;                     /* bit k: plane k is there */
     uint16_t escapes[ZIPCCL_MAX_TIERS]; /* out of each tier; 0 beyond the program's last */
-    uint32_t offset;                    /* of its variable bytes */
-    uint8_t base[ZIPCCL_SUBBLOCKS];     /* 0 beyond the last sub-block and in raw superblocks */
+    uint16_t rest;                      /* elements that are no zeros taken out by a bitmap */
+    uint16_t ngroups;                   /* groups that the bitmap shows; 0 without one */
+    uint8_t base[ZIPCCL_SUBBLOCKS];     /* of the rest; a constant's bytes */
 };
 
-/* Byte offsets of a coded message's regions, from the message's first byte. */
+/* Offsets of a superblock's parts in its share, all multiples of 16. */
+struct zipccl_share {
+    size_t planes; /* the low bytes lie at 0 */
+    size_t plane_nbytes;
+    size_t tier1;
+    size_t end;
+};
+
+/* Where a message's regions start, from its first byte.  Shares follow one another from 'fixed'. */
 struct zipccl_layout {
     size_t nsuperblocks;
     size_t directory;
-    size_t low;      /* low bytes: mantissa and sign of each element */
-    size_t tier1;    /* bit-planes of tier 1 */
-    size_t variable; /* deeper tiers and raw exponents, superblock after superblock */
+    size_t fixed;
 };
 
 static inline size_t zipccl_align64(size_t x)
@@ -81,10 +126,20 @@ static inline size_t zipccl_align64(size_t x)
     return (x + 63) & ~(size_t)63;
 }
 
-/* Bytes of tier-1 planes for 'm' elements: whole groups of two 64-bit words. */
-static inline size_t zipccl_tier1_bytes(size_t m)
+static inline size_t zipccl_align16(size_t x)
 {
-    return (m + ZIPCCL_GROUP - 1) / ZIPCCL_GROUP * 16;
+    return (x + 15) & ~(size_t)15;
+}
+
+static inline size_t zipccl_groups(size_t m)
+{
+    return (m + ZIPCCL_GROUP - 1) / ZIPCCL_GROUP;
+}
+
+/* Bytes of tier-1 words in the share: a third plane lies among the variable bytes. */
+static inline size_t zipccl_tier1_bytes(size_t m, int width)
+{
+    return zipccl_groups(m) * (width == 1 ? 8 : 16);
 }
 
 /* Bytes of the planes of a deeper tier that 'm' elements reach. */
@@ -93,11 +148,10 @@ static inline size_t zipccl_plane_bytes(size_t m, int width)
     return (size_t)width * ((m + 7) / 8);
 }
 
-/* Variable bytes of a raw superblock of 'm' elements: exponents that its tier-1 slot has no room for. */
-static inline size_t zipccl_raw_variable(size_t m)
+/* Bytes of the bitmap of 'm' elements with 'ngroups' groups that are not all zero. */
+static inline size_t zipccl_bitmap_bytes(size_t m, size_t ngroups)
 {
-    size_t slot = zipccl_tier1_bytes(m);
-    return m > slot ? m - slot : 0;
+    return ngroups ? 8 * (zipccl_groups(zipccl_groups(m)) + ngroups) : 0;
 }
 
 /* Elements of superblock 's' of a message of 'n'. */
@@ -107,16 +161,29 @@ static inline size_t zipccl_superblock_n(size_t n, size_t s)
     return left < ZIPCCL_SUPERBLOCK ? left : ZIPCCL_SUPERBLOCK;
 }
 
+/* The share of 'm' coded elements with 'nplanes' planes and a first tier of 'width' bits. */
+struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m, int nplanes,
+                                    int width);
+
+/* Bytes that 'm' elements take at most in the fixed region, whatever their program: a multiple of 64. */
+size_t zipccl_full_share(const struct zipccl_fields *fields, size_t m);
+
+/*
+ * Bytes of the share of a raw superblock's 'rest' elements, before rounding to 64; what remains
+ * of the elements lies among the variable bytes.
+ */
+size_t zipccl_raw_share(const struct zipccl_fields *fields, size_t rest);
+
 /* Regions of a coded message of 'n' <= ZIPCCL_MAX_CODED_N elements; false if they overflow size_t. */
-bool zipccl_layout_of(size_t n, struct zipccl_layout *layout);
+bool zipccl_layout_of(const struct zipccl_fields *fields, size_t n, struct zipccl_layout *layout);
 
 void zipccl_entry_write(uint8_t *p, const struct zipccl_entry *entry);
 
 /*
- * Read entry 'p' of a superblock of 'm' elements whose variable bytes must start at 'offset',
- * and tell how many there are.  ZIPCCL_ERR_CORRUPT if any field cannot have been written.
+ * Read entry 'p' of a superblock of 'm' elements, and tell the bytes of its share (a multiple of
+ * 64) and its variable bytes.  ZIPCCL_ERR_CORRUPT if any field cannot have been written.
  */
-zipccl_status zipccl_entry_read(const uint8_t *p, size_t m, size_t offset,
-                                struct zipccl_entry *entry, size_t *nvariable);
+zipccl_status zipccl_entry_read(const struct zipccl_fields *fields, const uint8_t *p, size_t m,
+                                struct zipccl_entry *entry, size_t *nshare, size_t *nvariable);
 
 #endif

@@ -22,7 +22,8 @@
 struct zipccl_sample {
     uint64_t taken; /* bit i: e[i] was sampled */
     uint32_t nsampled;
-    uint32_t nvalid;           /* of those, neither zero, subnormal, infinite nor NaN */
+    uint32_t nzero;            /* of those, how many elements have no bit set */
+    uint32_t nvalid;           /* how many are neither zero, subnormal, infinite nor NaN */
     uint32_t sum;              /* of the valid exponents, pulled to within 6 of their mean */
     uint8_t e[ZIPCCL_SAMPLES]; /* exponents, run 1 from the middle on; 0 where none was taken */
 };
@@ -31,7 +32,13 @@ struct zipccl_sample {
 struct zipccl_scratch {
     uint8_t a[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
     uint8_t b[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
+    uint8_t exponents[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];
+    uint8_t bits[ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK]; /* an element's bits of all bit-planes */
     uint8_t variable[ZIPCCL_MAX_VARIABLE + ZIPCCL_SLACK];
+    uint8_t share[ZIPCCL_MAX_SHARE + ZIPCCL_SLACK];
+    uint8_t rest[4 * ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK];     /* elements without the zeros */
+    uint8_t elements[4 * ZIPCCL_SUPERBLOCK + ZIPCCL_SLACK]; /* converted from or to fp32 */
+    uint64_t words[ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP];       /* a bitmap */
     struct zipccl_sample sample[ZIPCCL_SUBBLOCKS * ZIPCCL_LOOKS];
 };
 
@@ -49,22 +56,63 @@ struct zipccl_row {
      * Sample sub-block 'i' of its superblock: 'm' elements at 'src', 1 <= m <= ZIPCCL_SUBBLOCK.
      * Each 'look' < ZIPCCL_LOOKS takes other elements, as far as there are.
      */
-    void (*sample)(const uint8_t *src, size_t i, size_t m, size_t look,
-                   struct zipccl_sample *sample);
+    void (*sample)(const struct zipccl_fields *fields, const uint8_t *src, size_t i, size_t m,
+                   size_t look, struct zipccl_sample *sample);
 
     /*
      * Sum bits[d - ZIPCCL_LEAST_D], d = base - e, over all exponents taken in sample [n], whose
-     * bases are bases [n]; bits[15] stands for any d outside.
+     * bases are bases [n]; bits[31] stands for any d outside.
      */
     uint32_t (*cost)(const struct zipccl_sample *sample, size_t n, const uint8_t *bases,
-                     const uint8_t bits[16]);
+                     const uint8_t bits[ZIPCCL_NUM_D]);
 
     /*
-     * Split 'm' elements: [m] low bytes, [zipccl_tier1_bytes(m)] planes of tier 1 and the d of
-     * all that escape, whose number is returned.  escaped [m + ZIPCCL_SLACK].
+     * Split 'm' bf16 for a first tier of 2 bits: [m] low bytes, tier-1 words and the d of all
+     * that escape, whose number is returned.  escaped [m + ZIPCCL_SLACK].  With 'stream', low
+     * bytes and words go past the caches where they are aligned for that.
      */
-    size_t (*split)(const uint8_t *src, size_t m, const uint8_t *bases, uint8_t *low,
-                    uint8_t *planes, uint8_t *escaped);
+    size_t (*split)(const uint8_t *src, size_t m, const uint8_t *bases, bool stream, uint8_t *low,
+                    uint8_t *words, uint8_t *escaped);
+
+    /*
+     * Inverse of split.  Returns how many of 'escaped' the words call for, at most m.  With
+     * 'stream', dst goes past the caches where it is aligned for that.
+     */
+    size_t (*join)(const uint8_t *low, const uint8_t *words, const uint8_t *escaped, size_t m,
+                   const uint8_t *bases, bool stream, uint8_t *dst);
+
+    /*
+     * Take 'm' elements of any type apart: [m] low bytes where it has them, [m] exponents, and
+     * the rest: into 'planes', the byte planes 'stride' bytes apart, or else into bits [m].
+     * Returns the OR of all that rest; a byte plane k is bits 8 k to 8 k + 7 of it.
+     */
+    uint32_t (*take)(const struct zipccl_fields *fields, const uint8_t *src, size_t m, uint8_t *low,
+                     uint8_t *planes, size_t stride, uint8_t *bits, uint8_t *exponents);
+
+    /* Inverse of take; a byte plane that is NULL is all zero. */
+    void (*give)(const struct zipccl_fields *fields, const uint8_t *low, const uint8_t *plane0,
+                 const uint8_t *plane1, const uint8_t *bits, const uint8_t *exponents, size_t m,
+                 uint8_t *dst);
+
+    /*
+     * Gather the bits of x [m + ZIPCCL_SLACK] that 'mask' names into planes, one after the other,
+     * each a word a group.  What lies behind x [m] may change.
+     */
+    void (*pack)(uint8_t *x, size_t m, uint32_t mask, uint8_t *planes);
+
+    /* Inverse of pack to x [m + ZIPCCL_SLACK]; bits outside 'mask' are zero. */
+    void (*unpack)(const uint8_t *planes, size_t m, uint32_t mask, uint8_t *x);
+
+    /*
+     * Tier 1 of 'width' bits over exponents [m + ZIPCCL_SLACK], which become the d of all that
+     * escape; their number is returned.  words as in the share, third [8 groups] if width is 3.
+     */
+    size_t (*tier1)(uint8_t *exponents, size_t m, const uint8_t *bases, int width, uint8_t *words,
+                    uint8_t *third);
+
+    /* Inverse of tier1 from 'escaped', as join. */
+    size_t (*untier1)(const uint8_t *words, const uint8_t *third, const uint8_t *escaped, size_t m,
+                      const uint8_t *bases, int width, uint8_t *exponents);
 
     /*
      * Code 'm' values of d by a deeper tier: [zipccl_plane_bytes(m, width)] planes; those that
@@ -73,26 +121,33 @@ struct zipccl_row {
      */
     size_t (*sift)(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes);
 
-    /* Split 'm' elements into [m] low bytes and [m] exponents. */
-    void (*split_raw)(const uint8_t *src, size_t m, uint8_t *low, uint8_t *exponents);
-
     /*
-     * Inverse of split.  Returns how many of 'escaped' the planes call for, at most m;
-     * escaped [m + ZIPCCL_SLACK], any content.
+     * Inverse of sift from 'escaped' to d, both [m + ZIPCCL_SLACK] and apart.  Returns how many
+     * of 'escaped' the planes call for, at most m.
      */
-    size_t (*join)(const uint8_t *low, const uint8_t *planes, const uint8_t *escaped, size_t m,
-                   const uint8_t *bases, uint8_t *dst);
-
-    /* Inverse of sift from 'escaped' to d, both [m + ZIPCCL_SLACK] and apart. */
     size_t (*unsift)(const uint8_t *planes, const uint8_t *escaped, size_t m,
                      const struct zipccl_tier *tier, uint8_t *d);
 
-    /* Inverse of split_raw. */
-    void (*join_raw)(const uint8_t *low, const uint8_t *exponents, size_t m, uint8_t *dst);
+    /*
+     * Move the elements of src [m] that are not zero to rest [m + ZIPCCL_SLACK bytes], and set
+     * their bits in words [groups].  Returns how many.
+     */
+    size_t (*compact)(size_t size, const uint8_t *src, size_t m, uint64_t *words, uint8_t *rest);
+
+    /* Inverse of compact; 'rest' holds at least as many elements as bits are set. */
+    void (*scatter)(size_t size, const uint64_t *words, const uint8_t *rest, size_t m,
+                    uint8_t *dst);
+
+    /* Add 'm' elements (bf16, fp16 or fp32) to acc [m]. */
+    void (*add)(const struct zipccl_fields *fields, const uint8_t *elements, size_t m, float *acc);
+
+    /* Round x [m] to elements (bf16 or fp16), to nearest even; NaN becomes the canonical one. */
+    void (*round)(const struct zipccl_fields *fields, const float *x, size_t m, uint8_t *elements);
 };
 
 extern const struct zipccl_row zipccl_row_scalar;
-#ifdef ZIPCCL_HAVE_AVX512
+#ifdef ZIPCCL_HAVE_X86_ROWS
+extern const struct zipccl_row zipccl_row_avx2;
 extern const struct zipccl_row zipccl_row_avx512;
 #endif
 

@@ -11,11 +11,13 @@ target_sources(zipccl_core PRIVATE
 # The scalar row is written for the compiler's vectoriser.
 set_source_files_properties(codec/row_scalar.c PROPERTIES COMPILE_OPTIONS "-O3")
 
-# The AVX-512 row is built with its instructions enabled for that file alone, on x86-64 only;
-# isa.c asks the machine before the row is used.
+# The vector rows are built with their instructions enabled for one file alone, on x86-64 only;
+# isa.c asks the machine before a row is used.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-    target_sources(zipccl_core PRIVATE codec/row_avx512.c)
+    target_sources(zipccl_core PRIVATE codec/row_avx2.c codec/row_avx512.c)
+    set_source_files_properties(codec/row_avx2.c PROPERTIES COMPILE_OPTIONS
+        "-O3;-mavx2;-mbmi;-mbmi2;-mpopcnt")
     set_source_files_properties(codec/row_avx512.c PROPERTIES COMPILE_OPTIONS
         "-O3;-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vbmi;-mavx512vbmi2;-mgfni;-mbmi;-mbmi2;-mpopcnt")
-    target_compile_definitions(zipccl_core PRIVATE ZIPCCL_HAVE_AVX512)
+    target_compile_definitions(zipccl_core PRIVATE ZIPCCL_HAVE_X86_ROWS)
 endif()

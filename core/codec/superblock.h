@@ -1,5 +1,5 @@
 /*
- * superblock.h - one superblock to and from its three places in a message
+ * superblock.h - one superblock to and from its places in a message
  *
  * It knows neither headers nor how a message is laid out.
  *
@@ -10,35 +10,44 @@
 
 #include "core/codec/row.h"
 
+/* What a message's superblocks have in common. */
+struct zipccl_coder {
+    const struct zipccl_row *row;
+    const struct zipccl_fields *fields;
+    struct zipccl_scratch *scratch;
+    bool stream; /* what is written goes past the caches */
+};
+
 /*
- * Choose a tier program and the bases of 'm' elements from a sample; integer arithmetic only,
- * so every row chooses the same.  Fills 'entry' but for escapes and offset.
+ * Choose the program and the bases of 'm' elements from a sample; integer arithmetic only, so
+ * every row chooses the same.  Fills program and base of 'entry'.  With 'look_for_zeros', returns
+ * true, and fills nothing, if one in 16 sampled elements or more have no bit set.
  */
-void zipccl_superblock_choose(const struct zipccl_row *row, const uint8_t *src, size_t m,
-                              struct zipccl_scratch *scratch, struct zipccl_entry *entry);
+bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *src, size_t m,
+                              bool look_for_zeros, struct zipccl_entry *entry);
 
 /*
  * Encode 'm' elements, 1 <= m <= ZIPCCL_SUPERBLOCK.
  *
- * low       [m]
- * tier1     [zipccl_tier1_bytes(m)]
- * variable  [room]; bytes beyond those written may be scribbled over
- * entry     filled but for the offset
+ * share          [share_room], NULL if there is none; bytes beyond those written may be scribbled over
+ * variable       [variable_room]; the same
+ * entry          filled
+ * nshare         bytes of the share, a multiple of 64, at most zipccl_full_share()
+ * nvariable      variable bytes
  *
- * Returns the number of variable bytes, which is more than 'room' if they do not fit; then
- * 'variable' is undefined.
+ * Sizes are right also where there is no room; then what lies there is undefined.
  */
-size_t zipccl_superblock_encode(const struct zipccl_row *row, const uint8_t *src, size_t m,
-                                uint8_t *low, uint8_t *tier1, uint8_t *variable, size_t room,
-                                struct zipccl_scratch *scratch, struct zipccl_entry *entry);
+void zipccl_superblock_encode(const struct zipccl_coder *coder, const uint8_t *src, size_t m,
+                              uint8_t *share, size_t share_room, uint8_t *variable,
+                              size_t variable_room, struct zipccl_entry *entry, size_t *nshare,
+                              size_t *nvariable);
 
 /*
  * Decode 'm' elements whose 'entry' zipccl_entry_read() has accepted.  Reads exactly the bytes
- * the entry names.  ZIPCCL_ERR_CORRUPT if the planes and the entry disagree.
+ * the entry names.  ZIPCCL_ERR_CORRUPT if bitmap or planes and the entry disagree.
  */
-zipccl_status zipccl_superblock_decode(const struct zipccl_row *row, const uint8_t *low,
-                                       const uint8_t *tier1, const uint8_t *variable, size_t m,
-                                       const struct zipccl_entry *entry,
-                                       struct zipccl_scratch *scratch, uint8_t *dst);
+zipccl_status zipccl_superblock_decode(const struct zipccl_coder *coder, const uint8_t *share,
+                                       const uint8_t *variable, size_t m,
+                                       const struct zipccl_entry *entry, uint8_t *dst);
 
 #endif

@@ -2,16 +2,21 @@
 # fuzz.cmake - fuzz targets: plain programs under ctest, and with clang for libFuzzer
 file(GLOB ZIPCCL_CODEC_VECTORS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.zccl)
 zipccl_plain_test(fuzz_decode SOURCES fuzz/fuzz_decode.c fuzz/fuzz_main.c LIBS zipccl_core
-    ARGS 15000 ${ZIPCCL_CODEC_VECTORS})
+    ARGS 4000 ${ZIPCCL_CODEC_VECTORS})
+file(GLOB ZIPCCL_CODEC_ELEMENTS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.raw)
+zipccl_plain_test(fuzz_encode SOURCES fuzz/fuzz_encode.c fuzz/fuzz_main.c LIBS zipccl_core
+    ARGS 60 ${ZIPCCL_CODEC_ELEMENTS})
 
 # build-fuzz/tests/libfuzzer_decode CORPUS core/tests/vectors
 option(ZIPCCL_FUZZ "build libFuzzer targets (needs clang)" OFF)
 if(ZIPCCL_FUZZ)
     target_compile_options(zipccl_core PRIVATE -fsanitize=fuzzer-no-link)
-    add_executable(libfuzzer_decode fuzz/fuzz_decode.c)
-    target_compile_options(libfuzzer_decode PRIVATE -fsanitize=fuzzer)
-    target_link_options(libfuzzer_decode PRIVATE -fsanitize=fuzzer)
-    target_link_libraries(libfuzzer_decode PRIVATE zipccl_core)
-    set_target_properties(libfuzzer_decode PROPERTIES
-        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    foreach(target decode encode)
+        add_executable(libfuzzer_${target} fuzz/fuzz_${target}.c)
+        target_compile_options(libfuzzer_${target} PRIVATE -fsanitize=fuzzer)
+        target_link_options(libfuzzer_${target} PRIVATE -fsanitize=fuzzer)
+        target_link_libraries(libfuzzer_${target} PRIVATE zipccl_core)
+        set_target_properties(libfuzzer_${target} PROPERTIES
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    endforeach()
 endif()

@@ -22,6 +22,20 @@ static void check(bool holds)
         abort();
 }
 
+/* Adding has the same verdict. */
+static void add(enum zipccl_isa isa, const uint8_t *wire, size_t nbytes,
+                const struct zipccl_message *message, void *scratch, zipccl_status expected)
+{
+    if (message->dtype != ZIPCCL_BFLOAT16 && message->dtype != ZIPCCL_FLOAT16 &&
+        message->dtype != ZIPCCL_FLOAT32)
+        return;
+    float *acc = calloc((size_t)message->n + 1, sizeof *acc);
+    check(acc != NULL);
+    check(zipccl_decode_add(isa, message->dtype, wire, nbytes, acc, (size_t)message->n, scratch) ==
+          expected);
+    free(acc);
+}
+
 /* Decode by every row into buffers of the exact size; rows must agree. */
 static void decode_all(const uint8_t *wire, size_t nbytes, const struct zipccl_message *message)
 {
@@ -42,6 +56,7 @@ static void decode_all(const uint8_t *wire, size_t nbytes, const struct zipccl_m
         check(status[k] == status[0]);
         if (k && status[0] == ZIPCCL_OK)
             check(memcmp(out[0] + 1, out[1] + 1, out_nbytes) == 0);
+        add((enum zipccl_isa)isa, wire, nbytes, message, scratch, status[0]);
     }
     free(out[0]);
     free(out[1]);
@@ -67,7 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     decode_if_header(wire, nbytes);
     if (nbytes >= ZIPCCL_MESSAGE_HEADER_BYTES) {
         /* With the header put right, so that changes reach what lies behind its check. */
-        memcpy(wire, "ZCCL\1\x9", 6);
+        static const uint8_t dtypes[] = {9, 6, 7, 10, 11};
+        memcpy(wire, "ZCCL\2", 5);
+        wire[5] = memchr(dtypes, wire[5], 5) ? wire[5] : dtypes[wire[5] % 5];
         wire[7] = 0;
         zipccl_put_u64(wire + 8, zipccl_get_u64(wire + 8) % MOST_N);
         zipccl_put_u64(wire + 16, nbytes - ZIPCCL_MESSAGE_HEADER_BYTES);

@@ -1,5 +1,5 @@
 /*
- * codec_data.c - deterministic bf16 inputs for the codec's tests, and pages that fault
+ * codec_data.c - deterministic inputs for the codec's tests, and pages that fault
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -116,8 +116,60 @@ void data_fill(enum data_kind kind, struct data_random *random, double phase, ui
         for (size_t i = 0; i < n; i += 40000)
             data_bits(random, out + i, n - i < 20000 ? n - i : 20000);
         break;
+    case DATA_ROWS: /* two rows of 600 in 50 are not zero */
+        data_gauss(random, out, n, sigma);
+        for (size_t i = 0; i < n; i++)
+            if (i / 600 % 25 != 7)
+                out[i] = 0;
+        break;
+    case DATA_PEAKED: /* nearly one exponent */
+        for (size_t i = 0; i < n; i++) {
+            uint64_t x = data_next(random);
+            out[i] = (uint16_t)((x & 0x807f) | (x >> 20 & 31 ? 120u : 117 + (x >> 30 & 3)) << 7);
+        }
+        break;
     case DATA_NUM_KINDS: break;
     }
+}
+
+const enum zipccl_dtype data_types[DATA_NUM_TYPES] = {
+    ZIPCCL_BFLOAT16, ZIPCCL_FLOAT16, ZIPCCL_FLOAT32, ZIPCCL_FLOAT8_E4M3, ZIPCCL_FLOAT8_E5M2};
+
+/* An exponent of bf16 in one of 'most' + 1 values around 'bias'; far ones become the ends. */
+static uint32_t narrow_exponent(uint16_t x, uint32_t bias, uint32_t most)
+{
+    int e = (x >> 7 & 255) - 122 + (int)bias;
+    return e < 0 ? 0 : (uint32_t)e > most ? most : (uint32_t)e;
+}
+
+void data_fill_type(enum zipccl_dtype dtype, enum data_kind kind, struct data_random *random,
+                    double phase, void *out, size_t n)
+{
+    uint8_t *p = out;
+    uint16_t *x = malloc(2 * n + 2);
+    data_fill(kind, random, phase, x, n);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = data_next(random);
+        uint32_t sign = x[i] >> 15, low = x[i] ? (uint32_t)bits : 0, y = (uint32_t)(bits >> 32);
+        if (kind != DATA_BITS)
+            switch (dtype) {
+            case ZIPCCL_FLOAT16:
+                y = sign << 15 | narrow_exponent(x[i], 15, 31) << 10 | (x[i] & 127u) << 3 |
+                    (low & 7);
+                break;
+            case ZIPCCL_FLOAT32: y = (uint32_t)x[i] << 16 | (low & 0xffff); break;
+            case ZIPCCL_FLOAT8_E4M3:
+                y = sign << 7 | narrow_exponent(x[i], 12, 15) << 3 | (x[i] >> 4 & 7u);
+                break;
+            case ZIPCCL_FLOAT8_E5M2:
+                y = sign << 7 | narrow_exponent(x[i], 15, 31) << 2 | (x[i] >> 5 & 3u);
+                break;
+            default: y = x[i]; break;
+            }
+        memcpy(p, &y, zipccl_dtype_size(dtype));
+        p += zipccl_dtype_size(dtype);
+    }
+    free(x);
 }
 
 struct data_guarded data_guard(size_t nbytes)

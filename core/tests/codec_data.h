@@ -1,5 +1,5 @@
 /*
- * codec_data.h - deterministic bf16 inputs for the codec's tests, and pages that fault
+ * codec_data.h - deterministic inputs for the codec's tests, and pages that fault
  *
  * Test support, not part of the library.
  *
@@ -7,6 +7,8 @@
  */
 #ifndef ZIPCCL_CORE_TESTS_CODEC_DATA_H
 #define ZIPCCL_CORE_TESTS_CODEC_DATA_H
+
+#include "core/dtype.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,12 +46,25 @@ enum data_kind {
     DATA_CONSTANT,
     DATA_RAMP,
     DATA_HALF_BITS,
+    DATA_ROWS,
+    DATA_PEAKED,
     DATA_NUM_KINDS
 };
 
 /* Fill out [n] with 'kind'; 'phase' in [0, 1) moves log2 of its scale. */
 void data_fill(enum data_kind kind, struct data_random *random, double phase, uint16_t *out,
                size_t n);
+
+/*
+ * Fill out [n] with elements of a type that the codec covers: the values of 'kind', with random
+ * bits where the type has more mantissa than bf16.  DATA_BITS are random bits in every type.
+ */
+void data_fill_type(enum zipccl_dtype dtype, enum data_kind kind, struct data_random *random,
+                    double phase, void *out, size_t n);
+
+/* The types that the codec covers. */
+#define DATA_NUM_TYPES 5
+extern const enum zipccl_dtype data_types[DATA_NUM_TYPES];
 
 /* 'nbytes' readable and writable bytes that end where a page begins that may not be touched. */
 struct data_guarded {

@@ -76,8 +76,9 @@ static zipccl_status decode_all(struct victim *v, const uint8_t *wire, size_t nb
 
 Test(codec_corrupt, truncated_messages_are_refused)
 {
-    static const enum data_kind kinds[] = {DATA_GAUSS, DATA_SPOILED, DATA_BITS};
-    for (size_t k = 0; k < 3; k++) {
+    static const enum data_kind kinds[] = {DATA_GAUSS, DATA_SPOILED, DATA_BITS, DATA_SPARSE,
+                                           DATA_ZEROS};
+    for (size_t k = 0; k < 5; k++) {
         struct victim v = victim_create(kinds[k], 3000);
         for (size_t nbytes = 0; nbytes < v.nbytes; nbytes++) {
             /* Moved to the end of the page, so that one byte too far faults. */
@@ -92,10 +93,11 @@ Test(codec_corrupt, truncated_messages_are_refused)
 
 Test(codec_corrupt, changed_bytes_are_refused_or_decoded)
 {
-    static const enum data_kind kinds[] = {DATA_GAUSS, DATA_SPOILED, DATA_HALF_BITS};
-    static const size_t sizes[] = {3000, 3000, 34000};
+    static const enum data_kind kinds[] = {DATA_GAUSS,  DATA_SPOILED, DATA_HALF_BITS,
+                                           DATA_SPARSE, DATA_ROWS,    DATA_PEAKED};
+    static const size_t sizes[] = {3000, 3000, 34000, 3000, 9000, 3000};
     struct data_random random = {42};
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < 6; k++) {
         struct victim v = victim_create(kinds[k], sizes[k]);
         size_t step = sizes[k] > 10000 ? 29 : 1, refused = 0, decoded = 0;
         for (size_t at = 0; at < v.nbytes; at += at < 200 ? 1 : step) {
@@ -117,31 +119,63 @@ Test(codec_corrupt, changed_bytes_are_refused_or_decoded)
 
 Test(codec_corrupt, every_bit_of_a_directory_entry_matters)
 {
-    struct victim v = victim_create(DATA_GAUSS, 20000);
-    for (size_t bit = 0; bit < 8 * 16; bit++) {
-        size_t at = ZIPCCL_MESSAGE_HEADER_BYTES + bit / 8;
-        v.wire.bytes[at] ^= (uint8_t)(1 << bit % 8);
-        zipccl_status status = decode_all(&v, v.wire.bytes, v.nbytes);
-        v.wire.bytes[at] ^= (uint8_t)(1 << bit % 8);
-        /* The other order of the same tiers has the same sizes; nothing else can pass. */
-        if (bit != 0)
-            cr_assert_eq(status, ZIPCCL_ERR_CORRUPT, "bit %zu", bit);
+    /* The message ends where its parts end, and no program here has the sizes of another. */
+    static const enum data_kind kinds[] = {DATA_GAUSS, DATA_SPARSE, DATA_ZEROS};
+    for (size_t k = 0; k < 3; k++) {
+        struct victim v = victim_create(kinds[k], 20000);
+        for (size_t bit = 0; bit < 8 * 16; bit++) {
+            size_t at = ZIPCCL_MESSAGE_HEADER_BYTES + bit / 8;
+            v.wire.bytes[at] ^= (uint8_t)(1 << bit % 8);
+            cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT,
+                         "kind %d, bit %zu", (int)kinds[k], bit);
+            v.wire.bytes[at] ^= (uint8_t)(1 << bit % 8);
+        }
+        /* The second superblock has at most four bases; others are no place to hide bytes. */
+        for (size_t at = ZIPCCL_MESSAGE_HEADER_BYTES + 32 + 16 + 4; at < 96; at++) {
+            v.wire.bytes[at] ^= 1;
+            cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT, "byte %zu",
+                         at);
+            v.wire.bytes[at] ^= 1;
+        }
+        victim_destroy(&v);
     }
-    /* The second superblock has four sub-blocks; bases of others are no place to hide bytes. */
-    for (size_t at = ZIPCCL_MESSAGE_HEADER_BYTES + 32 + 16 + 4; at < 96; at++) {
-        v.wire.bytes[at] ^= 1;
-        cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT, "byte %zu", at);
-        v.wire.bytes[at] ^= 1;
-    }
-    victim_destroy(&v);
 }
 
-Test(codec_corrupt, reserved_programs_are_refused)
+Test(codec_corrupt, other_programs_are_refused)
 {
-    struct victim v = victim_create(DATA_GAUSS, 20000);
-    for (int program = 4; program < 256; program++) {
-        v.wire.bytes[ZIPCCL_MESSAGE_HEADER_BYTES] = (uint8_t)program;
-        cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT);
+    static const enum data_kind kinds[] = {DATA_GAUSS, DATA_SPARSE, DATA_ZEROS, DATA_PEAKED};
+    for (size_t k = 0; k < 4; k++) {
+        struct victim v = victim_create(kinds[k], 20000);
+        uint8_t right = v.wire.bytes[ZIPCCL_MESSAGE_HEADER_BYTES];
+        for (int program = 0; program < 256; program++) {
+            v.wire.bytes[ZIPCCL_MESSAGE_HEADER_BYTES] = (uint8_t)program;
+            zipccl_status status = decode_all(&v, v.wire.bytes, v.nbytes);
+            /* Programs 2 and 4 are the two orders of the same widths. */
+            if (program != right && program != (right ^ 6))
+                cr_assert_eq(status, ZIPCCL_ERR_CORRUPT, "program %d", program);
+        }
+        victim_destroy(&v);
+    }
+}
+
+Test(codec_corrupt, a_bitmap_that_disagrees_with_its_entry_is_refused)
+{
+    struct victim v = victim_create(DATA_ROWS, 16384);
+    const uint8_t *entry = v.good + ZIPCCL_MESSAGE_HEADER_BYTES;
+    cr_assert(entry[0] & 0x80, "zeros");
+    /* The bitmap starts the variable bytes: all shown groups, then their words. */
+    size_t words = 8 * (4 + (size_t)zipccl_get_u16(entry + 14)), nbytes = 0, start = 0;
+    for (size_t at = 64; at + 32 < v.nbytes && !start; at += 64) {
+        nbytes = 0;
+        for (size_t i = 0; i < 32; i++)
+            nbytes += (size_t)__builtin_popcount(v.good[at + i]);
+        start = nbytes == zipccl_get_u16(entry + 14) ? at : 0;
+    }
+    cr_assert_gt(start, 0);
+    for (size_t bit = 0; bit < 8 * words; bit++) {
+        v.wire.bytes[start + bit / 8] ^= (uint8_t)(1 << bit % 8);
+        cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT, "bit %zu", bit);
+        v.wire.bytes[start + bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     victim_destroy(&v);
 }
@@ -223,13 +257,13 @@ Test(codec_corrupt, bytes_that_belong_to_no_superblock_are_refused)
 
 Test(codec_corrupt, a_superblock_that_should_be_raw_is_refused)
 {
-    /* The last superblock has 16 elements, for which planes take as much as raw exponents. */
+    /* The last superblock has 16 elements, for which low bytes and planes take as much as raw. */
     struct victim v = victim_create(DATA_GAUSS, 16384 + 16);
     uint8_t *entry = v.wire.bytes + ZIPCCL_MESSAGE_HEADER_BYTES + 32;
-    size_t tier1 = (128 + 16384 + 16 + 63) / 64 * 64 + 4096;
+    size_t share = 128 + 20480;
     cr_assert_eq(entry[0], 0, "raw");
-    memset(v.wire.bytes + tier1, 0, 16); /* no escapes */
-    cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_OK, "raw exponents of 0");
+    memset(v.wire.bytes + share, 0, 32);
+    cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_OK, "raw zeros");
     entry[0] = 1;
     entry[16] = 127;
     cr_assert_eq(decode_all(&v, v.wire.bytes, v.nbytes), ZIPCCL_ERR_CORRUPT);
@@ -240,14 +274,15 @@ Test(codec_corrupt, a_coded_message_longer_than_raw_is_refused)
 {
     /* 20 elements whose codes are all 0, put together by hand, behind a header made by the codec. */
     struct victim v = victim_create(DATA_GAUSS, 20);
-    struct data_guarded wire = data_guard(144);
-    memset(wire.bytes, 0, 144);
+    struct data_guarded wire = data_guard(128);
+    memset(wire.bytes, 0, 128);
     memcpy(wire.bytes, v.good, ZIPCCL_MESSAGE_HEADER_BYTES);
     wire.bytes[6] = 0;
-    zipccl_put_u64(wire.bytes + 16, 144 - ZIPCCL_MESSAGE_HEADER_BYTES);
+    zipccl_put_u64(wire.bytes + 16, 128 - ZIPCCL_MESSAGE_HEADER_BYTES);
     zipccl_message_set_flags(wire.bytes, 0);
     wire.bytes[32] = 1;
-    cr_assert_eq(decode_all(&v, wire.bytes, 144), ZIPCCL_ERR_CORRUPT);
+    wire.bytes[44] = 20;
+    cr_assert_eq(decode_all(&v, wire.bytes, 128), ZIPCCL_ERR_CORRUPT);
     data_unguard(&wire);
     victim_destroy(&v);
 }
@@ -258,7 +293,7 @@ Test(codec_corrupt, another_version_type_or_flag_is_refused)
     static const struct {
         size_t at;
         uint8_t value;
-    } wrong[] = {{4, 0},    {4, 2},    {5, 6}, {5, 12}, {5, 255}, {6, 0x02}, {6, 0x03},
+    } wrong[] = {{4, 1},    {4, 3},    {5, 6}, {5, 12}, {5, 255}, {6, 0x02}, {6, 0x03},
                  {6, 0x08}, {6, 0x80}, {7, 1}, {24, 1}, {27, 1},  {0, 0}};
     struct victim v = victim_create(DATA_GAUSS, 3000);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {

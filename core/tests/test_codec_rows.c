@@ -125,6 +125,40 @@ Test(codec_rows, write_the_same_bytes_at_any_scale)
     bench_destroy(&b);
 }
 
+Test(codec_rows, write_the_same_bytes_past_the_caches)
+{
+    /* 16 MiB and more are stored non-temporally where they are aligned; shifted, they are not. */
+    enum { N = (8 << 20) + 70 };
+    struct data_random random = {15};
+    uint16_t *src = aligned_alloc(64, 2 * N + 116);
+    size_t capacity = zipccl_bound(ZIPCCL_BFLOAT16, N), nbytes = 0, nexpected = 0;
+    uint8_t *expected = malloc(capacity), *wire = aligned_alloc(64, 2 * N + 244);
+    uint8_t *out = aligned_alloc(64, 2 * N + 244);
+    void *scratch = aligned_alloc(64, zipccl_codec_scratch_bytes());
+    data_gauss(&random, src, N, 1.0);
+    memset(src + 50000, 0, 50000);
+    cr_assert_eq(zipccl_encode(ZIPCCL_ISA_SCALAR, ZIPCCL_BFLOAT16, src, N, expected, capacity,
+                               scratch, &nexpected),
+                 ZIPCCL_OK);
+    for (int isa = 0; isa < ZIPCCL_NUM_ISAS; isa++)
+        for (size_t shift = 0; shift < 96 && zipccl_isa_usable((enum zipccl_isa)isa); shift += 32) {
+            cr_assert_eq(zipccl_encode((enum zipccl_isa)isa, ZIPCCL_BFLOAT16, src, N, wire + shift,
+                                       capacity, scratch, &nbytes),
+                         ZIPCCL_OK);
+            cr_assert(nbytes == nexpected && memcmp(wire + shift, expected, nbytes) == 0);
+            memset(out, 0, 2 * N + 128);
+            cr_assert_eq(zipccl_decode((enum zipccl_isa)isa, ZIPCCL_BFLOAT16, wire + shift, nbytes,
+                                       out + shift, N, scratch),
+                         ZIPCCL_OK);
+            cr_assert(memcmp(out + shift, src, 2 * N) == 0);
+        }
+    free(src);
+    free(expected);
+    free(wire);
+    free(out);
+    free(scratch);
+}
+
 Test(codec_rows, write_the_same_bytes_on_captured_tensors)
 {
     static const char *const names[] = {"dense", "moe"};

@@ -15,7 +15,7 @@
 
 #define DIRECTORY "core/tests/vectors"
 
-enum { MOST = 65536, NAMES = 64 };
+enum { MOST = 1 << 18, NAMES = 64 };
 
 struct file {
     uint8_t *bytes;
@@ -104,6 +104,11 @@ Test(codec_vectors, show_every_program)
         free(coded.bytes);
     }
     cr_expect(seen_raw_message);
-    for (int program = 0; program < 4; program++)
+    for (int program = 0; program <= 8; program++)
         cr_expect(seen[program], "program %d", program);
+    cr_expect(seen[0x80], "zeros, the rest raw");
+    bool zeros = false;
+    for (int program = 0x81; program < 0x88; program++)
+        zeros = zeros || seen[program];
+    cr_expect(zeros, "zeros, the rest in tiers");
 }

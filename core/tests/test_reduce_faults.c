@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT 700u
+#define COUNT 4000u
 
 static const char *const strategies[] = {"raw direct",   "raw two-level",   "fixed direct",
                                          "exact direct", "fixed two-level", "exact two-level"};
@@ -84,13 +84,14 @@ static bool test_faults(const struct reduce_case *c)
 
     for (uint32_t message = 0; message < 12; message++) {
         run_fault(c, FAULT_DROP, message, 0, &dropped);
-        for (size_t byte = 0; byte < 2 * COUNT; byte += SANITIZED ? 501 : 97)
+        for (size_t byte = 0; byte < 2 * COUNT; byte += SANITIZED ? 2861 : 557)
             run_fault(c, FAULT_FLIP, message, byte, &flipped);
     }
     ok = report("dropped message", c->strategy->name, &dropped, 0);
-    /* Nobody looks at the zeros after a fixed message, nor at padding bits; and what is lost when a
-     * bit is flipped may be rounded away. */
-    return report("flipped byte", c->strategy->name, &flipped, 5) && ok;
+    /* Nobody looks at the zeros after a fixed message, a third or so of its capacity at worst, nor
+     * at padding bits; and what is lost when a bit is flipped may be rounded away. */
+    unsigned unseen = strncmp(c->strategy->name, "fixed", 5) == 0 ? 25 : 5;
+    return report("flipped byte", c->strategy->name, &flipped, unseen) && ok;
 }
 
 /* An exec that adds the third operand of each sum before the second. */

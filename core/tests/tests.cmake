@@ -2,7 +2,8 @@
 # tests.cmake - tests of core
 zipccl_criterion_test(test_dtype SOURCES tests/test_dtype.c LIBS zipccl_core)
 set(ZIPCCL_CODEC_TESTS test_codec test_codec_rows test_codec_ratio test_codec_capacity
-    test_codec_corrupt test_codec_vectors)
+    test_codec_corrupt test_codec_vectors test_codec_tensors
+    test_codec_types test_codec_fused test_codec_choice)
 foreach(test ${ZIPCCL_CODEC_TESTS})
     zipccl_criterion_test(${test} SOURCES tests/${test}.c tests/codec_data.c LIBS zipccl_core)
 endforeach()

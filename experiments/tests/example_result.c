@@ -85,7 +85,7 @@ static struct zipccl_result_row rows[ZIPCCL_EXAMPLE_ROWS] = {
      true},
     {ZIPCCL_ALL_REDUCE,
      "world",
-     ZIPCCL_FLOAT32,
+     ZIPCCL_INT32,
      1,
      64,
      "comm",
@@ -167,7 +167,7 @@ void zipccl_example_result(struct zipccl_replay_result *out)
     out->break_even_nic_Bps = 225e9;
     out->raw_match_nic_Bps = 35.6e9;
     out->raw_dtype_bytes = 16;
-    strcpy(out->raw_dtypes, "fp32");
+    strcpy(out->raw_dtypes, "int32");
     out->source_share[0] = 0.6;
     out->source_share[1] = 0.2;
     out->source_share[4] = 0.2;

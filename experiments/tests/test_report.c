@@ -98,7 +98,7 @@ Test(report_table, holds_rows_step_and_reasons)
                  "to match.");
     expect(text, "plan (native: alltoall, all_reduce; two_level: reduce_scatter, all_gather).");
     expect(text, "MB = 1e6 bytes. Lossless: every sample round-tripped bit for bit.");
-    expect(text, "Sent raw: 1.6e-05 MB (0.0 %) of types without a codec: fp32; 2950.0 MB (20.4 %) "
+    expect(text, "Sent raw: 1.6e-05 MB (0.0 %) of types without a codec: int32; 2950.0 MB (20.4 %) "
                  "of ops without a compressed plan: reduce_scatter.");
     expect(text, "Fixed messages, by class (raw / capacity): settled (1.50): alltoall; "
                  "wide (1.25): all_gather; wider than settled where samples overflow it.");

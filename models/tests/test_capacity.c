@@ -108,7 +108,8 @@ Test(capacity, grows_with_n_and_never_beyond_the_bound)
     size_t last = 0;
     for (size_t n = 0; n < 200000; n += 1 + n / 50) {
         size_t capacity = zipccl_capacity_settled(ZIPCCL_BFLOAT16, n);
-        cr_expect_geq(capacity + 64, last, "%zu elements", n);
+        /* Longer partial superblocks may be sampled more, and so chosen better. */
+        cr_expect_geq(capacity + 64 + capacity / 100, last, "%zu elements", n);
         cr_expect_leq(capacity, zipccl_bound(ZIPCCL_BFLOAT16, n));
         cr_expect_geq(capacity, (size_t)ZIPCCL_MESSAGE_HEADER_BYTES);
         last = capacity;
@@ -117,9 +118,21 @@ Test(capacity, grows_with_n_and_never_beyond_the_bound)
     cr_expect_lt(zipccl_capacity_settled(ZIPCCL_BFLOAT16, most), most * 4 / 3 + most / 100);
 }
 
-Test(capacity, of_other_types_is_the_bound)
+/* Types whose exponents follow the same law add their planes, but for what ends on 64 bytes. */
+Test(capacity, of_other_floats_adds_their_planes)
 {
-    cr_expect_eq(zipccl_capacity_settled(ZIPCCL_FLOAT32, 1000), zipccl_bound(ZIPCCL_FLOAT32, 1000));
+    for (size_t n = 1000; n < 3000000; n = n * 7 + 1) {
+        double bf16 = (double)zipccl_capacity_settled(ZIPCCL_BFLOAT16, n), slack = 128 + n / 100.0;
+        cr_expect_float_eq((double)zipccl_capacity_settled(ZIPCCL_FLOAT32, n),
+                           bf16 + 2.0 * (double)n, slack, "%zu elements", n);
+        cr_expect_float_eq((double)zipccl_capacity_settled(ZIPCCL_FLOAT16, n),
+                           bf16 + 0.375 * (double)n, slack, "%zu elements", n);
+    }
+}
+
+Test(capacity, of_types_that_are_not_coded_is_the_bound)
+{
+    cr_expect_eq(zipccl_capacity_settled(ZIPCCL_INT32, 1000), zipccl_bound(ZIPCCL_INT32, 1000));
     cr_expect_eq(zipccl_capacity_settled(ZIPCCL_NUM_DTYPES, 1000), 0);
     cr_expect_eq(zipccl_capacity_settled(ZIPCCL_BFLOAT16, SIZE_MAX), 0);
     cr_expect_eq(zipccl_capacity_settled(ZIPCCL_BFLOAT16, 0), ZIPCCL_MESSAGE_HEADER_BYTES);

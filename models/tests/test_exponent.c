@@ -159,10 +159,11 @@ static void check_ideal(enum zipccl_program_id first, enum zipccl_program_id las
     cr_expect_float_eq(least, worst, 0.0005);
 }
 
-Test(exponent, ideal_ratios_are_those_of_the_design)
+Test(exponent, ideal_ratios_are_those_of_the_programs)
 {
-    check_ideal(ZIPCCL_PROGRAM_2222, ZIPCCL_PROGRAM_2222, 1.5028, 1.4925);
-    check_ideal(ZIPCCL_PROGRAM_21222_UP, ZIPCCL_PROGRAM_21222_DOWN, 1.5065, 1.5019);
+    check_ideal(ZIPCCL_PROGRAM_21223, ZIPCCL_PROGRAM_21123_DOWN, 1.5089, 1.5048);
+    check_ideal(ZIPCCL_PROGRAM_2223, ZIPCCL_PROGRAM_2223, 1.5012, 1.4913);
+    check_ideal(ZIPCCL_PROGRAM_323, ZIPCCL_PROGRAM_323, 1.4458, 1.4439);
 }
 
 Test(exponent, costs_of_tiers_add_up)
