@@ -5,6 +5,17 @@
  */
 #include "core/executor_state.h"
 
+/* Remember which class a message would have fitted. */
+static void keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t p,
+                     int fit)
+{
+    if (fit < s->codec.fit)
+        s->codec.fit = fit;
+    if (step->pattern == ZIPCCL_PATTERN_PAIRS && s->run->send_fit != NULL &&
+        fit < s->run->send_fit[p])
+        s->run->send_fit[p] = (int8_t)fit;
+}
+
 /* Encode a block for member 'p' into its message, or copy it if it is too short to be coded. */
 static zipccl_status encode_one(struct zipccl_run_state *s, const struct zipccl_step *step,
                                 const struct zipccl_group *g, uint32_t p, uint32_t b)
@@ -14,14 +25,15 @@ static zipccl_status encode_one(struct zipccl_run_state *s, const struct zipccl_
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
     size_t n = zipccl_step_n_out(s, step, g, p, b), nbytes = 0, capacity;
     uint32_t index = zipccl_index_out(step, g, p, b);
+    int cls = zipccl_step_class_out(s, step, p);
     zipccl_status status;
 
     slot->over_out[index] = false;
-    if (!zipccl_step_codes(s, step, n)) {
+    if (!zipccl_step_codes(s, step, n, cls)) {
         s->exec->ops->copy(s->exec, dst, src, n * s->element);
         return ZIPCCL_OK;
     }
-    capacity = zipccl_step_capacity(s, step, n);
+    capacity = zipccl_step_capacity(s, step, n, cls);
     status = s->exec->ops->encode(s->exec, (enum zipccl_dtype)s->plan->dtype, src, n, dst, capacity,
                                   &nbytes);
     if (status == ZIPCCL_ERR_OVERFLOW && step->form == ZIPCCL_FORM_FIXED) {
@@ -31,6 +43,7 @@ static zipccl_status encode_one(struct zipccl_run_state *s, const struct zipccl_
         return status == ZIPCCL_ERR_OVERFLOW ? ZIPCCL_ERR_INTERNAL : status;
     }
     slot->size_out[index] = nbytes;
+    keep_fit(s, step, p, zipccl_step_fit(s, n, cls, nbytes, slot->over_out[index]));
     /* What a fixed message does not fill is sent as well: zeros, never stale memory. */
     if (step->form == ZIPCCL_FORM_FIXED)
         s->exec->ops->zero(s->exec, dst + nbytes, capacity - nbytes);
@@ -71,8 +84,9 @@ zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl
 {
     const struct zipccl_slot_state *slot = &s->slots[step->src.slot];
     struct zipccl_place src = zipccl_place_arrived(s, step->src);
+    int cls = zipccl_step_class_in(s, step, p);
     size_t nbytes = step->form == ZIPCCL_FORM_EXACT ? slot->size_in[zipccl_index_in(g, p, b)]
-                                                    : zipccl_step_capacity(s, step, n);
+                                                    : zipccl_step_capacity(s, step, n, cls);
     zipccl_status status =
         s->exec->ops->decode(s->exec, (enum zipccl_dtype)s->plan->dtype,
                              zipccl_place_from(s, &src, g, p, b), nbytes, dst, n);
@@ -89,7 +103,7 @@ static zipccl_status decode_one(struct zipccl_run_state *s, const struct zipccl_
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
     const char *raw = zipccl_step_resent(s, step, g, p, b);
 
-    if (raw == NULL && !zipccl_step_codes(s, step, n))
+    if (raw == NULL && !zipccl_step_codes(s, step, n, zipccl_step_class_in(s, step, p)))
         raw = zipccl_place_from(s, &src, g, p, b);
     if (raw == NULL)
         return zipccl_step_decode(s, step, g, p, b, n, dst);

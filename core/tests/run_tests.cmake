@@ -22,3 +22,8 @@ zipccl_plain_test(test_check LIBS zipccl_core
     SOURCES tests/test_check.c tests/coll_world.c)
 zipccl_plain_test(test_comm_reduce LIBS zipccl_core
     SOURCES tests/test_comm_reduce.c ${ZIPCCL_REDUCE_SOURCES})
+zipccl_criterion_test(test_classes SOURCES tests/test_classes.c LIBS zipccl_core)
+zipccl_plain_test(test_comm_classes LIBS zipccl_core
+    SOURCES tests/test_comm_classes.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_pair_classes LIBS zipccl_core
+    SOURCES tests/test_pair_classes.c ${ZIPCCL_COLL_SOURCES})
