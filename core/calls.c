@@ -94,8 +94,11 @@ static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call
 {
     struct zipccl_run run = {.send = send, .recv = recv};
     struct zipccl_run_stats stats = {0};
+    struct zipccl_even_class *cls = NULL;
 
-    ZIPCCL_TRY(zipccl_comm_plan(comm, call, &run.plan));
+    if (splits == NULL)
+        ZIPCCL_TRY(zipccl_comm_class_before(comm, call, &cls));
+    ZIPCCL_TRY(zipccl_comm_plan(comm, call, cls, &run.plan));
     ZIPCCL_TRY(grow(comm, &comm->tx, run.plan->tx_bytes));
     ZIPCCL_TRY(grow(comm, &comm->rx, run.plan->rx_bytes));
     ZIPCCL_TRY(grow(comm, &comm->tmp, run.plan->tmp_bytes));
@@ -109,9 +112,14 @@ static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call
         run.send_displs = splits->send_displs;
         run.recv_counts = splits->recv_counts;
         run.recv_displs = splits->recv_displs;
+        zipccl_comm_pairs_before(comm, call, &run);
     }
     comm->last = run.plan;
     ZIPCCL_TRY(zipccl_execute(&run, comm->transport, comm->exec, &stats));
+    if (splits != NULL)
+        zipccl_comm_pairs_after(comm, call, &run);
+    else
+        zipccl_comm_class_after(cls, run.plan, &stats);
     comm->stats.raw_bytes += stats.raw_bytes;
     comm->stats.wire_bytes += stats.wire_bytes;
     comm->stats.overflows += stats.overflows;

@@ -1,10 +1,11 @@
 /*
- * capacity.c - settled capacities from a table of rates
+ * capacity.c - settled capacities from a table of rates, and the classes around them
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/capacity.h"
 
+#include "core/codec.h"
 #include "core/codec/layout.h"
 
 struct rate {
@@ -61,4 +62,54 @@ size_t zipccl_capacity_settled(enum zipccl_dtype dtype, size_t n)
     if (rest)
         capacity += last_superblock(fields, rest);
     return capacity < bound ? (size_t)capacity : bound;
+}
+
+/* What each class gives back of what the settled capacity saves, in thousandths. */
+static const size_t class_permille[ZIPCCL_NUM_CLASSES] = {400, 142, 68, 26, 0};
+
+/* Whole cache lines, so that messages laid end to end stay aligned. */
+#define CAPACITY_ALIGN 64u
+
+const char *zipccl_class_name(int capacity_class)
+{
+    static const char *const names[ZIPCCL_NUM_CLASSES] = {"wide", "loose", "medium", "tight",
+                                                          "settled"};
+
+    return capacity_class >= 0 && capacity_class < ZIPCCL_NUM_CLASSES ? names[capacity_class]
+                                                                      : "none";
+}
+
+size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_class)
+{
+    size_t bound = zipccl_bound(dtype, n), raw = n * zipccl_dtype_size(dtype);
+    size_t capacity, saved, permille;
+
+    if (bound == 0 || !zipccl_dtype_compressible(dtype) || capacity_class >= ZIPCCL_NUM_CLASSES)
+        return bound;
+    capacity = zipccl_capacity_settled(dtype, n);
+    if (capacity >= raw)
+        return bound;
+    saved = raw - capacity;
+    permille = class_permille[capacity_class];
+    capacity += saved / 1000 * permille + (saved % 1000 * permille + 999) / 1000;
+    capacity = (capacity + CAPACITY_ALIGN - 1) / CAPACITY_ALIGN * CAPACITY_ALIGN;
+    return capacity < bound ? capacity : bound;
+}
+
+int zipccl_class_fit(enum zipccl_dtype dtype, size_t n, size_t nbytes)
+{
+    for (int cls = ZIPCCL_NUM_CLASSES - 1; cls >= 0; cls--)
+        if (nbytes <= zipccl_capacity(dtype, n, (uint32_t)cls))
+            return cls;
+    return ZIPCCL_NO_CLASS;
+}
+
+int zipccl_class_narrowest(enum zipccl_dtype dtype, size_t n)
+{
+    int cls = ZIPCCL_CLASS_SETTLED;
+
+    while (cls > ZIPCCL_CLASS_WIDE &&
+           zipccl_capacity(dtype, n, (uint32_t)cls) == zipccl_capacity(dtype, n, (uint32_t)cls - 1))
+        cls--;
+    return cls;
 }

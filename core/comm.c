@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 2u
+#define AGREEMENT_VERSION 3u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
@@ -24,6 +24,7 @@ void zipccl_comm_config_init(struct zipccl_comm_config *config)
 {
     *config = (struct zipccl_comm_config){
         .mode = ZIPCCL_MODE_ADAPTIVE,
+        .capacity_class = ZIPCCL_CLASS_LEARN,
         .max_staging_bytes = DEFAULT_STAGING_BYTES,
         /* Round figures of one core per rank: memcpy between threads, codec of notes/codec.md at
          * its scalar end; assumptions until measured on the machine at hand.  For ratio the scalar
@@ -219,6 +220,9 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
             return zipccl_fail(error, ZIPCCL_ERR_ARG, "no strategy is named \"%s\"", c->strategy);
         c->strategy = comm->pinned->name;
     }
+    if (c->capacity_class >= ZIPCCL_NUM_CLASSES && c->capacity_class != ZIPCCL_CLASS_LEARN)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "capacity class %u is none of 0 to %d",
+                           c->capacity_class, ZIPCCL_NUM_CLASSES - 1);
     if (c->max_staging_bytes == 0)
         c->max_staging_bytes = DEFAULT_STAGING_BYTES;
     if (c->params.gpus_per_node == 0)
@@ -227,7 +231,8 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "%u GPUs per node, but a node has %u ranks",
                            c->params.gpus_per_node, largest_node(comm->transport->topology));
     comm->pairs = calloc(4 * (size_t)comm->transport->nranks, sizeof *comm->pairs);
-    if (comm->pairs == NULL) {
+    comm->pair_classes = calloc(4 * (size_t)comm->transport->nranks, sizeof *comm->pair_classes);
+    if (comm->pairs == NULL || comm->pair_classes == NULL) {
         comm->transport->ops->abort(comm->transport);
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory for a communicator");
     }
@@ -287,6 +292,8 @@ void zipccl_comm_destroy(struct zipccl_comm *comm)
     free_staging(comm, &comm->rx);
     free_staging(comm, &comm->tmp);
     free_staging(comm, &comm->acc);
+    zipccl_comm_classes_destroy(comm);
+    free(comm->pair_classes);
     free(comm->pairs);
     free(comm);
 }

@@ -5,6 +5,9 @@
  */
 #include "core/comm_state.h"
 
+#include "core/strategies/reductions.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +24,26 @@ static bool is_uneven(const struct zipccl_call *call)
 }
 
 static zipccl_status build(const struct zipccl_comm *comm, const struct zipccl_strategy *strategy,
-                           const struct zipccl_call *call, uint32_t nchunks,
+                           const struct zipccl_call *call, uint32_t nchunks, int cls,
                            struct zipccl_plan **out)
 {
     return strategy->build(call, comm->transport->topology, comm->config.params.channels,
-                           nchunks > 0 ? nchunks : 1, comm->config.capacity_class,
-                           comm->config.max_staging_bytes, out);
+                           nchunks > 0 ? nchunks : 1, (uint32_t)cls, comm->config.max_staging_bytes,
+                           out);
+}
+
+/* Class of the plans of uneven ops: wider than any that a pair may have. */
+static int uneven_class(const struct zipccl_comm *comm)
+{
+    return comm->config.capacity_class == ZIPCCL_CLASS_LEARN ? ZIPCCL_CLASS_WIDE
+                                                             : (int)comm->config.capacity_class;
+}
+
+/* Class at which calls are priced of which nothing is known: where most data get to. */
+static int hoped_class(const struct zipccl_comm *comm)
+{
+    return comm->config.capacity_class == ZIPCCL_CLASS_LEARN ? ZIPCCL_CLASS_SETTLED
+                                                             : (int)comm->config.capacity_class;
 }
 
 /* The strategy that built 'plan': rings add their number to its name. */
@@ -43,33 +60,87 @@ static const struct zipccl_strategy *strategy_of(const struct zipccl_plan *plan)
     return NULL;
 }
 
-/* The pinned strategy if it serves the call, else the cheapest of the mode. */
-static zipccl_status choose(struct zipccl_comm *comm, const struct zipccl_call *any_effort,
-                            struct zipccl_plan **out)
+/* The pinned strategy if it serves the call, else the cheapest of the mode; in messages of 'class'. */
+static zipccl_status pick(const struct zipccl_comm *comm, const struct zipccl_call *any_effort,
+                          int cls, struct zipccl_plan **out)
 {
     struct zipccl_call effort = *any_effort, *call = &effort;
-    const struct zipccl_strategy *strategy;
-    struct zipccl_plan *plan;
     zipccl_status status;
 
     call->effort = comm->config.effort;
     if (comm->pinned != NULL && comm->pinned->serves(call)) {
-        status = build(comm, comm->pinned, call, comm->config.nchunks, out);
+        status = build(comm, comm->pinned, call, comm->config.nchunks, cls, out);
         if (status != ZIPCCL_ERR_UNSUPPORTED)
             return status;
     }
-    ZIPCCL_TRY(zipccl_choose(call, &comm->placement, &comm->config.params, NULL, comm->config.mode,
-                             comm->config.max_staging_bytes, &plan, NULL));
+    return zipccl_choose(call, &comm->placement, &comm->config.params, NULL, comm->config.mode,
+                         (uint32_t)cls, comm->config.max_staging_bytes, out, NULL);
+}
+
+/* The plan of 'fixed' without compression: in a reduction the same path, for the same bits. */
+static zipccl_status uncompressed(const struct zipccl_comm *comm, const struct zipccl_call *call,
+                                  const struct zipccl_strategy *fixed, uint32_t nchunks,
+                                  struct zipccl_plan **out)
+{
+    char name[sizeof((struct zipccl_plan *)NULL)->strategy];
+    const struct zipccl_strategy *raw = NULL;
+
+    if (zipccl_is_reduction(call->op)) {
+        snprintf(name, sizeof name, "raw%s", fixed->name + strlen("fixed"));
+        raw = zipccl_strategy_find(name);
+        return raw == NULL ? ZIPCCL_ERR_INTERNAL
+                           : build(comm, raw, call, nchunks, ZIPCCL_CLASS_WIDE, out);
+    }
+    return zipccl_choose(call, &comm->placement, &comm->config.params, NULL, ZIPCCL_MODE_RAW,
+                         ZIPCCL_CLASS_WIDE, comm->config.max_staging_bytes, out, NULL);
+}
+
+/* True if a compressed plan in messages of 'class' is worth its price. */
+static zipccl_status pays(const struct zipccl_comm *comm, const struct zipccl_call *call, int cls,
+                          bool *out)
+{
+    struct zipccl_plan *plan;
+
+    ZIPCCL_TRY(pick(comm, call, cls, &plan));
+    *out = plan->compressed;
+    zipccl_plan_destroy(plan);
+    return ZIPCCL_OK;
+}
+
+/*
+ * The plan of an even call: priced at the class that nothing bars, where its messages are going, and
+ * built at the class they have now.  The strategy of a reduction gives its bits, so that is chosen at
+ * the class that is hoped for at first and stays; only whether it compresses is asked again.
+ */
+static zipccl_status choose(const struct zipccl_comm *comm, const struct zipccl_call *call, int now,
+                            int ceiling, struct zipccl_plan **out)
+{
+    bool reduces = zipccl_is_reduction(call->op), worth = now != ZIPCCL_NO_CLASS;
+    int hoped = hoped_class(comm), first = reduces || !worth ? hoped : ceiling;
+    const struct zipccl_strategy *strategy;
+    struct zipccl_call same = *call;
+    struct zipccl_plan *plan;
+    zipccl_status status = ZIPCCL_OK;
+    uint32_t nchunks;
+
+    ZIPCCL_TRY(pick(comm, call, first, &plan));
     strategy = strategy_of(plan);
-    if (comm->config.capacity_class == 0 || strategy == NULL || !strategy->compressed) {
+    nchunks = plan->nchunks;
+    same.effort = (enum zipccl_effort)plan->effort;
+    if (strategy == NULL || !zipccl_plan_is_fixed(plan)) {
         *out = plan;
         return ZIPCCL_OK;
     }
-    /* The chooser prices class 0; the communicator may have another. */
-    call->effort = (enum zipccl_effort)plan->effort;
-    status = build(comm, strategy, call, plan->nchunks, out);
+    if (reduces && worth && ceiling < hoped)
+        status = pays(comm, call, ceiling, &worth);
+    if (status == ZIPCCL_OK && worth && now == first) {
+        *out = plan;
+        return ZIPCCL_OK;
+    }
     zipccl_plan_destroy(plan);
-    return status;
+    ZIPCCL_TRY(status);
+    return worth ? build(comm, strategy, &same, nchunks, now, out)
+                 : uncompressed(comm, call, strategy, nchunks, out);
 }
 
 /* Find the largest chunk_n of which a full window fits the staging. */
@@ -85,7 +156,7 @@ static zipccl_status settle_chunk_n(const struct zipccl_comm *comm, const struct
 
         window.count = PAIR_WINDOW * chunk_n;
         window.effort = rule->effort;
-        ZIPCCL_TRY(build(comm, rule->strategy, &window, PAIR_WINDOW, &plan));
+        ZIPCCL_TRY(build(comm, rule->strategy, &window, PAIR_WINDOW, uneven_class(comm), &plan));
         got = plan->chunk_n;
         zipccl_plan_destroy(plan);
         if (got == chunk_n || !rule->strategy->chunked) {
@@ -97,23 +168,50 @@ static zipccl_status settle_chunk_n(const struct zipccl_comm *comm, const struct
     return ZIPCCL_ERR_NOMEM;
 }
 
+struct zipccl_pair_rule *zipccl_comm_pair_rule(struct zipccl_comm *comm, enum zipccl_op op,
+                                               enum zipccl_dtype dtype)
+{
+    return &comm->pair_rules[op == ZIPCCL_SENDRECV][dtype];
+}
+
+/* The classes of all pairs, if their messages are to be fixed. */
+static zipccl_status start_pairs(const struct zipccl_comm *comm, const struct zipccl_plan *window,
+                                 struct zipccl_pair_rule *rule)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)window->dtype;
+    uint32_t nranks = comm->transport->nranks;
+
+    if (comm->config.capacity_class != ZIPCCL_CLASS_LEARN || !zipccl_plan_is_fixed(window))
+        return ZIPCCL_OK;
+    rule->classes = calloc(nranks, sizeof *rule->classes);
+    if (rule->classes == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    for (uint32_t p = 0; p < nranks; p++) {
+        zipccl_class_init(&rule->classes[p].send, zipccl_class_narrowest(dtype, rule->chunk_n));
+        zipccl_class_init(&rule->classes[p].recv, zipccl_class_narrowest(dtype, rule->chunk_n));
+    }
+    return ZIPCCL_OK;
+}
+
 /* How pairs of this (op, dtype) travel: from the configuration alone, so that no rank asks one. */
 static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_call *call,
                                const struct zipccl_pair_rule **out)
 {
-    struct zipccl_pair_rule *rule = &comm->pair_rules[call->op == ZIPCCL_SENDRECV][call->dtype];
+    struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
     struct zipccl_call window = *call;
     struct zipccl_plan *plan;
+    zipccl_status status;
 
     if (!rule->known) {
         window.count = PAIR_WINDOW * PAIR_CHUNK_N;
-        ZIPCCL_TRY(choose(comm, &window, &plan));
+        ZIPCCL_TRY(pick(comm, &window, hoped_class(comm), &plan));
         rule->strategy = strategy_of(plan);
         rule->effort = (enum zipccl_effort)plan->effort;
+        status = rule->strategy == NULL ? ZIPCCL_ERR_INTERNAL : settle_chunk_n(comm, call, rule);
+        if (status == ZIPCCL_OK)
+            status = start_pairs(comm, plan, rule);
         zipccl_plan_destroy(plan);
-        if (rule->strategy == NULL)
-            return ZIPCCL_ERR_INTERNAL;
-        ZIPCCL_TRY(settle_chunk_n(comm, call, rule));
+        ZIPCCL_TRY(status);
         rule->known = true;
     }
     *out = rule;
@@ -130,10 +228,12 @@ static size_t round_up(size_t count, size_t limit)
     return n < limit ? n : limit;
 }
 
-static struct zipccl_plan *find(const struct zipccl_comm *comm, const struct zipccl_call *key)
+static struct zipccl_plan *find(const struct zipccl_comm *comm, const struct zipccl_call *key,
+                                int cls, int ceiling)
 {
     for (struct zipccl_cached_plan *c = comm->plans; c != NULL; c = c->next)
-        if (c->call.op == key->op && c->call.dtype == key->dtype && c->call.redop == key->redop &&
+        if (c->cls == cls && c->ceiling == ceiling && c->call.op == key->op &&
+            c->call.dtype == key->dtype && c->call.redop == key->redop &&
             c->call.root == key->root && c->call.count == key->count)
             return c->plan;
     return NULL;
@@ -167,20 +267,22 @@ static zipccl_status compare(struct zipccl_comm *comm, const struct zipccl_call 
     return status;
 }
 
-static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *key,
-                          const struct zipccl_pair_rule *rule, struct zipccl_plan **out)
+static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *key, int cls,
+                          int ceiling, const struct zipccl_pair_rule *rule,
+                          struct zipccl_plan **out)
 {
     zipccl_status status;
 
     if (rule == NULL) {
-        status = choose(comm, key, out);
+        status = choose(comm, key, cls, ceiling, out);
     } else {
         size_t nchunks = key->count / rule->chunk_n + (key->count % rule->chunk_n != 0);
         struct zipccl_call call = *key;
 
         call.effort = rule->effort;
-        status = nchunks > UINT32_MAX ? ZIPCCL_ERR_UNSUPPORTED
-                                      : build(comm, rule->strategy, &call, (uint32_t)nchunks, out);
+        status = nchunks > UINT32_MAX
+                     ? ZIPCCL_ERR_UNSUPPORTED
+                     : build(comm, rule->strategy, &call, (uint32_t)nchunks, cls, out);
         if (status == ZIPCCL_OK && rule->strategy->chunked && nchunks > 1 &&
             (*out)->chunk_n != rule->chunk_n) {
             /* More chunks than a plan can have: cut anew, the two ends would not agree. */
@@ -194,9 +296,17 @@ static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *ke
     return status;
 }
 
-zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
-                               const struct zipccl_plan **out)
+static void note_price(struct zipccl_even_class *cls, const struct zipccl_plan *plan)
 {
+    if (cls != NULL)
+        cls->priced_out = cls->state.now != ZIPCCL_NO_CLASS && !zipccl_plan_is_fixed(plan);
+}
+
+zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
+                               struct zipccl_even_class *even, const struct zipccl_plan **out)
+{
+    int cls = even != NULL ? even->state.now : uneven_class(comm);
+    int ceiling = even != NULL ? zipccl_class_ceiling(&even->state) : cls;
     const struct zipccl_pair_rule *rule = NULL;
     struct zipccl_cached_plan *entry;
     struct zipccl_call key = *call;
@@ -213,12 +323,13 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
         else if (call->count % rule->chunk_n != 0)
             key.count += rule->chunk_n - call->count % rule->chunk_n;
     }
-    plan = find(comm, &key);
+    plan = find(comm, &key, cls, ceiling);
     if (plan != NULL) {
+        note_price(even, plan);
         *out = plan;
         return ZIPCCL_OK;
     }
-    ZIPCCL_TRY(make(comm, &key, rule, &plan));
+    ZIPCCL_TRY(make(comm, &key, cls, ceiling, rule, &plan));
     status = rule == NULL ? compare(comm, &key, plan) : ZIPCCL_OK;
     entry = status == ZIPCCL_OK ? malloc(sizeof *entry) : NULL;
     if (entry == NULL) {
@@ -227,8 +338,9 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
             comm->transport->ops->abort(comm->transport);
         return status == ZIPCCL_OK ? ZIPCCL_ERR_NOMEM : status;
     }
-    *entry = (struct zipccl_cached_plan){comm->plans, key, plan};
+    *entry = (struct zipccl_cached_plan){comm->plans, key, cls, ceiling, plan};
     comm->plans = entry;
+    note_price(even, plan);
     *out = plan;
     return ZIPCCL_OK;
 }

@@ -8,12 +8,14 @@
 #ifndef ZIPCCL_CORE_COMM_STATE_H
 #define ZIPCCL_CORE_COMM_STATE_H
 
+#include "core/executor.h"
 #include "core/zipccl.h"
 
 /* One plan of the cache, newest first. */
 struct zipccl_cached_plan {
     struct zipccl_cached_plan *next;
-    struct zipccl_call call; /* the key */
+    struct zipccl_call call; /* the key, */
+    int cls, ceiling;        /* and this; see zipccl_comm_plan() */
     struct zipccl_plan *plan;
 };
 
@@ -22,7 +24,24 @@ struct zipccl_pair_rule {
     bool known;
     const struct zipccl_strategy *strategy;
     enum zipccl_effort effort;
-    size_t chunk_n; /* elements of a full chunk, for every count */
+    size_t chunk_n;                      /* elements of a full chunk, for every count */
+    struct zipccl_pair_classes *classes; /* [nranks] owned; NULL: nothing to learn */
+};
+
+/* The class of calls of equal counts. */
+struct zipccl_even_class {
+    struct zipccl_even_class *next;
+    enum zipccl_op op;
+    enum zipccl_dtype dtype;
+    size_t count;
+    struct zipccl_class_state state;
+    bool priced_out; /* of its last plan */
+    bool fixed;      /* a plan since the last decision had fixed messages */
+};
+
+/* The classes of one peer's messages in one (op, dtype). */
+struct zipccl_pair_classes {
+    struct zipccl_class_state send, recv;
 };
 
 struct zipccl_comm {
@@ -38,7 +57,9 @@ struct zipccl_comm {
         void *p;
         size_t nbytes;
     } tx, rx, tmp, acc;
-    size_t *pairs; /* [4 * nranks] counts and displacements of a sendrecv */
+    struct zipccl_even_class *classes; /* newest first */
+    size_t *pairs;                     /* [4 * nranks] counts and displacements of a sendrecv */
+    int8_t *pair_classes; /* [4 * nranks] of a call: classes out and in, fits out and in */
     struct zipccl_comm_stats stats;
     struct zipccl_error error;
 };
@@ -46,17 +67,46 @@ struct zipccl_comm {
 /*
  * Find or make the plan of 'call'.  Even ops: on a miss the ranks compare digests.
  *
+ * cls  even ops: what has been learnt; NULL: the configuration's class.  The plan follows from its
+ *      class, the class that nothing bars, at which it is priced, and the call alone.  In a
+ *      reduction only the bytes on the wire follow from the class: order and rounding stay
+ *
  * Uneven ops: a rank knows only its own pairs, so ranks may hold plans for different counts.  What
  * a message looks like must then follow from the pair's count and the communicator alone:
  *   - the strategy is chosen once per (op, dtype), from the configuration, for full chunks;
  *   - chunk_n is the same in every plan that has more than one chunk, and a plan of one chunk
  *     covers only counts up to it: a pair is cut in the same places at both ends;
- *   - raw_below_n and the capacity class are the communicator's;
+ *   - raw_below_n is the communicator's, and the capacity class that of the configuration or the
+ *     pair's own, which is never wider than the plan's;
  *   - the wire lane works chunk by chunk whatever the number of chunks or slots, so two ends see
  *     their common messages in the same order although one of them has more chunks.
  */
 zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
-                               const struct zipccl_plan **out);
+                               struct zipccl_even_class *cls, const struct zipccl_plan **out);
+
+/* The rule for pairs of an (op, dtype); NULL if it is not known yet. */
+struct zipccl_pair_rule *zipccl_comm_pair_rule(struct zipccl_comm *comm, enum zipccl_op op,
+                                               enum zipccl_dtype dtype);
+
+/*
+ * The class of an even call, decided anew if a period has ended, for which the ranks exchange what
+ * they saw.  '*out' is NULL if there is nothing to learn.
+ * ZIPCCL_ERR_MISMATCH, naming a rank, if the ranks' classes are found to differ.
+ */
+zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zipccl_call *call,
+                                       struct zipccl_even_class **out);
+
+/* Count the call that 'plan' served; 'cls' may be NULL. */
+void zipccl_comm_class_after(struct zipccl_even_class *cls, const struct zipccl_plan *plan,
+                             const struct zipccl_run_stats *stats);
+
+/* Give 'run', an uneven call, the classes of its pairs; and count it, once it succeeded. */
+void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
+                              struct zipccl_run *run);
+void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
+                             const struct zipccl_run *run);
+
+void zipccl_comm_classes_destroy(struct zipccl_comm *comm);
 
 /*
  * Exchange 'n' words of each rank; all [nranks * n] words arrive in 'all', in rank order.

@@ -253,6 +253,7 @@ zipccl_status zipccl_execute(const struct zipccl_run *run, struct zipccl_transpo
         s->rank = transport->rank;
         s->nranks = transport->nranks;
         s->element = zipccl_dtype_size((enum zipccl_dtype)run->plan->dtype);
+        s->codec.fit = ZIPCCL_NUM_CLASSES;
         status = run->plan->nslots > UINT8_MAX ? ZIPCCL_ERR_ARG : check(s);
         if (status == ZIPCCL_OK)
             status = prepare_and_run(lanes);
@@ -261,6 +262,7 @@ zipccl_status zipccl_execute(const struct zipccl_run *run, struct zipccl_transpo
             stats->wire_bytes = s->wire.wire_bytes;
             stats->overflows = s->codec.overflows;
             stats->raw_resends = s->wire.raw_resends;
+            stats->fit = s->codec.fit;
         }
         free(lanes);
     }

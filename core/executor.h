@@ -20,6 +20,11 @@ struct zipccl_run {
     void *recv;
     const size_t *send_counts, *send_displs; /* [nranks] uneven ops, elements */
     const size_t *recv_counts, *recv_displs;
+    /* [nranks] PAIRS: capacity class of the FIXED messages to and from each peer, ZIPCCL_NO_CLASS: they
+     * travel raw.  Both ends of a pair have the same.  NULL: the plan's, none of these is wider. */
+    const int8_t *send_class, *recv_class;
+    /* [nranks] out, PAIRS: as 'fit' below, of the messages to and from each peer; NULL: not wanted. */
+    int8_t *send_fit, *recv_fit;
     void *tx, *rx;   /* staging of plan->tx_bytes, plan->rx_bytes, aligned to 64 */
     void *tmp, *acc; /* the same of plan->tmp_bytes, plan->acc_bytes */
 };
@@ -30,6 +35,8 @@ struct zipccl_run_stats {
     uint64_t wire_bytes;  /* payload handed to exchanges for peers */
     uint32_t overflows;   /* messages of this rank that did not fit */
     uint32_t raw_resends; /* exchanges that were repeated raw */
+    int fit; /* narrowest capacity class that all messages of this rank would have fitted, of those
+                that overflowed the next wider one; ZIPCCL_NUM_CLASSES if it coded none */
 };
 
 /*

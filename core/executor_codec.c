@@ -5,6 +5,17 @@
  */
 #include "core/executor_state.h"
 
+/* Remember which class a message would have fitted. */
+static void keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t p,
+                     int fit)
+{
+    if (fit < s->codec.fit)
+        s->codec.fit = fit;
+    if (step->pattern == ZIPCCL_PATTERN_PAIRS && s->run->send_fit != NULL &&
+        fit < s->run->send_fit[p])
+        s->run->send_fit[p] = (int8_t)fit;
+}
+
 /* Add the block for member 'p' to the messages to be encoded, or copy it if it is too short. */
 static void add_one(struct zipccl_run_state *s, const struct zipccl_step *step,
                     const struct zipccl_group *g, uint32_t p, uint32_t b, size_t *nslices)
@@ -13,15 +24,16 @@ static void add_one(struct zipccl_run_state *s, const struct zipccl_step *step,
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
     size_t n = zipccl_step_n_out(s, step, g, p, b);
     uint32_t index = zipccl_index_out(step, g, p, b);
+    int cls = zipccl_step_class_out(s, step, p);
 
     s->slots[step->dst.slot].over_out[index] = false;
-    if (!zipccl_step_codes(s, step, n)) {
+    if (!zipccl_step_codes(s, step, n, cls)) {
         s->exec->ops->copy(s->exec, dst, src, n * s->element);
         return;
     }
     s->encoded[*nslices] = index;
     s->slices[(*nslices)++] = (struct zipccl_slice){
-        .src = src, .n = n, .dst = dst, .capacity = zipccl_step_capacity(s, step, n)};
+        .src = src, .n = n, .dst = dst, .capacity = zipccl_step_capacity(s, step, n, cls)};
 }
 
 static zipccl_status encode_slices(struct zipccl_run_state *s, size_t nslices)
@@ -42,9 +54,9 @@ static zipccl_status encode_slices(struct zipccl_run_state *s, size_t nslices)
     return ZIPCCL_OK;
 }
 
-/* Keep what became of a message. */
+/* Keep what became of a message for member 'p'. */
 static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *step,
-                          const struct zipccl_slice *slice, uint32_t index)
+                          const struct zipccl_slice *slice, uint32_t index, uint32_t p)
 {
     struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
 
@@ -55,6 +67,9 @@ static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *
         s->codec.overflows++;
     }
     slot->size_out[index] = slice->nbytes;
+    keep_fit(s, step, p,
+             zipccl_step_fit(s, slice->n, zipccl_step_class_out(s, step, p), slice->nbytes,
+                             slot->over_out[index]));
     /* What a fixed message does not fill is sent as well: zeros, never stale memory. */
     if (step->form == ZIPCCL_FORM_FIXED)
         s->exec->ops->zero(s->exec, (char *)slice->dst + slice->nbytes,
@@ -79,7 +94,7 @@ static zipccl_status encode(struct zipccl_run_state *s, const struct zipccl_step
     if (status != ZIPCCL_OK && status != ZIPCCL_ERR_OVERFLOW)
         return status;
     for (size_t i = 0; i < nslices; i++)
-        ZIPCCL_TRY(keep(s, step, &s->slices[i], s->encoded[i]));
+        ZIPCCL_TRY(keep(s, step, &s->slices[i], s->encoded[i], s->encoded[i] / g.nblocks));
     return ZIPCCL_OK;
 }
 
@@ -105,7 +120,7 @@ const char *zipccl_step_message(const struct zipccl_run_state *s, const struct z
 
     *nbytes = step->form == ZIPCCL_FORM_EXACT
                   ? s->slots[step->src.slot].size_in[zipccl_index_in(g, p, b)]
-                  : zipccl_step_capacity(s, step, n);
+                  : zipccl_step_capacity(s, step, n, zipccl_step_class_in(s, step, p));
     return zipccl_place_from(s, &src, g, p, b);
 }
 
@@ -130,7 +145,7 @@ static zipccl_status decode_one(struct zipccl_run_state *s, const struct zipccl_
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
     const char *raw = zipccl_step_resent(s, step, g, p, b);
 
-    if (raw == NULL && !zipccl_step_codes(s, step, n))
+    if (raw == NULL && !zipccl_step_codes(s, step, n, zipccl_step_class_in(s, step, p)))
         raw = zipccl_place_from(s, &src, g, p, b);
     if (raw == NULL)
         return zipccl_step_decode(s, step, g, p, b, n, dst);

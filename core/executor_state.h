@@ -10,6 +10,7 @@
 #ifndef ZIPCCL_CORE_EXECUTOR_STATE_H
 #define ZIPCCL_CORE_EXECUTOR_STATE_H
 
+#include "core/capacity.h"
 #include "core/executor.h"
 #include "core/group.h"
 
@@ -98,20 +99,53 @@ static inline struct zipccl_group zipccl_step_group(const struct zipccl_run_stat
     return zipccl_group_of(s->transport->topology, step, s->rank);
 }
 
-/* True if 'n' elements travel as a message; false: raw, decided by n alone. */
-static inline bool zipccl_step_codes(const struct zipccl_run_state *s,
-                                     const struct zipccl_step *step, size_t n)
+/* Capacity class of the messages that this rank sends to, or receives from, member 'p'. */
+static inline int zipccl_step_class_out(const struct zipccl_run_state *s,
+                                        const struct zipccl_step *step, uint32_t p)
 {
-    return step->form != ZIPCCL_FORM_RAW && n >= s->plan->raw_below_n;
+    bool own = step->pattern == ZIPCCL_PATTERN_PAIRS && s->run->send_class != NULL;
+
+    return own ? s->run->send_class[p] : (int)s->plan->capacity_class;
+}
+
+static inline int zipccl_step_class_in(const struct zipccl_run_state *s,
+                                       const struct zipccl_step *step, uint32_t p)
+{
+    bool own = step->pattern == ZIPCCL_PATTERN_PAIRS && s->run->recv_class != NULL;
+
+    return own ? s->run->recv_class[p] : (int)s->plan->capacity_class;
+}
+
+/* True if 'n' elements travel as a message; false: raw, decided by n and the class alone. */
+static inline bool zipccl_step_codes(const struct zipccl_run_state *s,
+                                     const struct zipccl_step *step, size_t n, int cls)
+{
+    return step->form != ZIPCCL_FORM_RAW && n >= s->plan->raw_below_n && cls != ZIPCCL_NO_CLASS;
 }
 
 /* Wire size of a FIXED message of 'n' elements, and the room of an EXACT one. */
 static inline size_t zipccl_step_capacity(const struct zipccl_run_state *s,
-                                          const struct zipccl_step *step, size_t n)
+                                          const struct zipccl_step *step, size_t n, int cls)
 {
+    enum zipccl_dtype dtype = (enum zipccl_dtype)s->plan->dtype;
+
     if (step->form == ZIPCCL_FORM_EXACT)
-        return zipccl_bound((enum zipccl_dtype)s->plan->dtype, n);
-    return n != step->n ? zipccl_plan_fixed_bytes(s->plan, n) : step->capacity;
+        return zipccl_bound(dtype, n);
+    if (n == step->n && cls == (int)s->plan->capacity_class)
+        return step->capacity;
+    return zipccl_capacity(dtype, n, (uint32_t)cls);
+}
+
+/*
+ * The narrowest class that a message would have fitted, from what both ends know of it: its size,
+ * or that it overflowed 'cls'.
+ */
+static inline int zipccl_step_fit(const struct zipccl_run_state *s, size_t n, int cls,
+                                  size_t nbytes, bool overflowed)
+{
+    if (overflowed)
+        return cls < ZIPCCL_NUM_CLASSES ? cls - 1 : ZIPCCL_NO_CLASS;
+    return zipccl_class_fit((enum zipccl_dtype)s->plan->dtype, n, nbytes);
 }
 
 /* Address of block 'b' of member 'p'; 'from' reads, 'to' writes (never the user's send buffer). */

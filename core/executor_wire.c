@@ -31,7 +31,8 @@ static zipccl_status post_size(struct zipccl_run_state *s, const struct zipccl_s
     size_t n = zipccl_step_n_out(s, step, g, p, b);
     uint32_t peer = zipccl_group_rank(g, p), index = zipccl_index_in(g, p, b);
 
-    if (zipccl_step_sends(s, step, g, p, b) && zipccl_step_codes(s, step, n)) {
+    if (zipccl_step_sends(s, step, g, p, b) &&
+        zipccl_step_codes(s, step, n, zipccl_step_class_out(s, step, p))) {
         uint8_t *word = s->words + (size_t)index * SIZE_WORD_BYTES;
         size_t nbytes = s->slots[step->src.slot].size_out[zipccl_index_out(step, g, p, b)];
 
@@ -42,7 +43,8 @@ static zipccl_status post_size(struct zipccl_run_state *s, const struct zipccl_s
         s->wire.wire_bytes += SIZE_WORD_BYTES;
     }
     n = zipccl_step_n_in(s, step, g, p, b);
-    if (zipccl_step_receives(s, step, g, p, b) && zipccl_step_codes(s, step, n))
+    if (zipccl_step_receives(s, step, g, p, b) &&
+        zipccl_step_codes(s, step, n, zipccl_step_class_in(s, step, p)))
         return ops->recv(s->transport, peer,
                          s->words + ((size_t)s->nranks + index) * SIZE_WORD_BYTES, SIZE_WORD_BYTES);
     return ZIPCCL_OK;
@@ -64,7 +66,8 @@ static zipccl_status keep_size(struct zipccl_run_state *s, const struct zipccl_s
     size_t n = zipccl_step_n_in(s, step, g, p, b), nbytes;
     uint32_t index = zipccl_index_in(g, p, b);
 
-    if (!zipccl_step_receives(s, step, g, p, b) || !zipccl_step_codes(s, step, n))
+    if (!zipccl_step_receives(s, step, g, p, b) ||
+        !zipccl_step_codes(s, step, n, zipccl_step_class_in(s, step, p)))
         return ZIPCCL_OK;
     nbytes = zipccl_get_u32(s->words + ((size_t)s->nranks + index) * SIZE_WORD_BYTES);
     if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES ||
@@ -123,11 +126,11 @@ static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step
 
 /* Wire size of one message of 'n' elements of 'step'. */
 static size_t message_bytes(const struct zipccl_run_state *s, const struct zipccl_step *step,
-                            size_t n, size_t exact)
+                            size_t n, int cls, size_t exact)
 {
-    if (!zipccl_step_codes(s, step, n))
+    if (!zipccl_step_codes(s, step, n, cls))
         return n * s->element;
-    return step->form == ZIPCCL_FORM_EXACT ? exact : zipccl_step_capacity(s, step, n);
+    return step->form == ZIPCCL_FORM_EXACT ? exact : zipccl_step_capacity(s, step, n, cls);
 }
 
 static zipccl_status post_message(struct zipccl_run_state *s, const struct zipccl_step *step,
@@ -144,8 +147,9 @@ static zipccl_status post_message(struct zipccl_run_state *s, const struct zipcc
     if (zipccl_step_sends(s, step, g, p, b) && moves(s, step, g, p, b, true)) {
         /* A message for all lies once, in the caller's place. */
         from = zipccl_step_shares_message(step) ? g->self : p;
-        nbytes = message_bytes(
-            s, step, n, exact ? tx->size_out[zipccl_index_out(step, g, p, b)] : shared_exact);
+        nbytes =
+            message_bytes(s, step, n, zipccl_step_class_out(s, step, p),
+                          exact ? tx->size_out[zipccl_index_out(step, g, p, b)] : shared_exact);
         ZIPCCL_TRY(
             ops->send(s->transport, peer, zipccl_place_from(s, &step->src, g, from, b), nbytes));
         s->wire.wire_bytes += nbytes;
@@ -154,8 +158,8 @@ static zipccl_status post_message(struct zipccl_run_state *s, const struct zipcc
     }
     n = zipccl_step_n_in(s, step, g, p, b);
     if (zipccl_step_receives(s, step, g, p, b) && moves(s, step, g, p, b, false)) {
-        nbytes =
-            message_bytes(s, step, n, exact ? rx->size_in[zipccl_index_in(g, p, b)] : shared_exact);
+        nbytes = message_bytes(s, step, n, zipccl_step_class_in(s, step, p),
+                               exact ? rx->size_in[zipccl_index_in(g, p, b)] : shared_exact);
         return ops->recv(s->transport, peer, zipccl_place_to(s, &step->dst, g, p, b), nbytes);
     }
     return ZIPCCL_OK;
@@ -231,7 +235,7 @@ static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_st
             pad(s, step, &g, exact);
     }
     if (ring) {
-        nbytes = message_bytes(s, step, step->n, exact);
+        nbytes = message_bytes(s, step, step->n, (int)s->plan->capacity_class, exact);
         if (staged)
             rx->rx_stride = step->pattern == ZIPCCL_PATTERN_BROADCAST ? 0 : nbytes;
         return exchange_ring(s, step, &g, nbytes);
@@ -242,19 +246,25 @@ static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_st
     return end_group(s, post_messages(s, step, &g, exact));
 }
 
-/* Check the header of a message from member 'p'; its flags to '*flags'. */
+/* Check the header of a message from member 'p'; '*over' if it overflowed. */
 static zipccl_status read_header(const struct zipccl_run_state *s, const struct zipccl_step *step,
                                  const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
-                                 uint32_t *flags)
+                                 bool *over)
 {
     struct zipccl_place src = zipccl_place_arrived(s, step->src);
+    int cls = zipccl_step_class_in(s, step, p), fit;
     struct zipccl_message message;
 
     ZIPCCL_TRY(zipccl_message_read(zipccl_place_from(s, &src, g, p, b),
-                                   zipccl_step_capacity(s, step, n), &message));
+                                   zipccl_step_capacity(s, step, n, cls), &message));
     if (message.n != n || (uint32_t)message.dtype != s->plan->dtype)
         return ZIPCCL_ERR_CORRUPT;
-    *flags = message.flags;
+    *over = message.flags & ZIPCCL_MESSAGE_OVERFLOW;
+    if (step->pattern != ZIPCCL_PATTERN_PAIRS || s->run->recv_fit == NULL)
+        return ZIPCCL_OK;
+    fit = zipccl_step_fit(s, n, cls, (size_t)message.nbytes, *over);
+    if (fit < s->run->recv_fit[p])
+        s->run->recv_fit[p] = (int8_t)fit;
     return ZIPCCL_OK;
 }
 
@@ -263,14 +273,13 @@ static zipccl_status resolve_one(struct zipccl_run_state *s, const struct zipccl
                                  const struct zipccl_group *g, uint32_t p, uint32_t b, bool *any)
 {
     struct zipccl_slot_state *slot = &s->slots[step->src.slot];
-    uint32_t index = zipccl_index_in(g, p, b), flags;
+    uint32_t index = zipccl_index_in(g, p, b);
     size_t n = zipccl_step_n_in(s, step, g, p, b);
 
     slot->over_in[index] = false;
-    if (zipccl_step_receives(s, step, g, p, b) && zipccl_step_codes(s, step, n)) {
-        ZIPCCL_TRY(read_header(s, step, g, p, b, n, &flags));
-        slot->over_in[index] = flags & ZIPCCL_MESSAGE_OVERFLOW;
-    }
+    if (zipccl_step_receives(s, step, g, p, b) &&
+        zipccl_step_codes(s, step, n, zipccl_step_class_in(s, step, p)))
+        ZIPCCL_TRY(read_header(s, step, g, p, b, n, &slot->over_in[index]));
     if (slot->over_in[index] ||
         (zipccl_step_sends(s, step, g, p, b) && slot->over_out[zipccl_index_out(step, g, p, b)]))
         *any = true;

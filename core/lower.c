@@ -376,3 +376,63 @@ bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
                 nbytes[r] = longest;
     return true;
 }
+
+/* Sizes by n alone: one look for each number of elements that a message of the step may have. */
+static bool some_n_overflows(const struct lowering *l)
+{
+    uint32_t nowners = l->plan->shard_n > 0 ? l->plan->nranks : 1;
+
+    for (uint32_t owner = 0; owner < nowners; owner++) {
+        size_t n =
+            l->plan->shard_n > 0 ? zipccl_plan_owner_n(l->plan, l->step->chunk, owner) : l->step->n;
+
+        if (n > 0 && l->sizes->overflows(l->sizes->context, 0, UINT32_MAX, n,
+                                         zipccl_plan_fixed_bytes(l->plan, n)) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Some message that member 'from' of the group sends. */
+static bool member_overflows(const struct lowering *l, const struct zipccl_group *g, uint32_t from)
+{
+    for (uint32_t b = 0; b < g->nblocks; b++)
+        for (uint32_t to = 0; to < g->size; to++) {
+            if (to == from)
+                continue;
+            if (overflows(l, g, from, to, b))
+                return true;
+            if (zipccl_step_shares_message(l->step))
+                break; /* it is the same for all */
+        }
+    return false;
+}
+
+static bool step_overflows(const struct lowering *l)
+{
+    if (l->sizes->by_n && l->step->pattern != ZIPCCL_PATTERN_PAIRS)
+        return some_n_overflows(l);
+    for (uint32_t rank = 0; rank < l->plan->nranks; rank++) {
+        struct zipccl_group g = zipccl_group_of(l->topology, l->step, rank);
+
+        if (l->step->pattern == ZIPCCL_PATTERN_BROADCAST && g.self != g.root)
+            continue;
+        if (member_overflows(l, &g, g.self))
+            return true;
+    }
+    return false;
+}
+
+bool zipccl_lower_overflows(const struct zipccl_plan *plan, const struct zipccl_topology *topology,
+                            const struct zipccl_wire_sizes *sizes)
+{
+    struct lowering l = {.plan = plan, .topology = topology, .sizes = sizes};
+
+    for (uint32_t i = 0; sizes != NULL && sizes->overflows != NULL && i < plan->nsteps; i++) {
+        l.step = &plan->steps[i];
+        if (l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_FIXED &&
+            step_overflows(&l))
+            return true;
+    }
+    return false;
+}

@@ -92,4 +92,12 @@ bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
                           const struct zipccl_topology *topology,
                           const struct zipccl_wire_sizes *sizes, uint64_t *nbytes, bool *by_source);
 
+/*
+ * True if some FIXED message of 'plan', which fits 'topology', overflows as sizes->overflows says.
+ *
+ * Cost: O(nranks) a chunk with sizes->by_n, O(nranks^2) for pairs and without.
+ */
+bool zipccl_lower_overflows(const struct zipccl_plan *plan, const struct zipccl_topology *topology,
+                            const struct zipccl_wire_sizes *sizes);
+
 #endif

@@ -25,6 +25,14 @@ size_t zipccl_plan_fixed_bytes(const struct zipccl_plan *plan, size_t n)
     return zipccl_capacity((enum zipccl_dtype)plan->dtype, n, plan->capacity_class);
 }
 
+bool zipccl_plan_is_fixed(const struct zipccl_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].form == ZIPCCL_FORM_FIXED)
+            return true;
+    return false;
+}
+
 size_t zipccl_plan_owner_n(const struct zipccl_plan *plan, uint32_t chunk, uint32_t owner)
 {
     size_t before = plan->shard_n * owner, n = plan->count;

@@ -175,6 +175,9 @@ void zipccl_plan_destroy(struct zipccl_plan *plan);
  */
 size_t zipccl_plan_fixed_bytes(const struct zipccl_plan *plan, size_t n);
 
+/* True if some of its messages are FIXED. */
+bool zipccl_plan_is_fixed(const struct zipccl_plan *plan);
+
 /*
  * Elements in chunk 'chunk' of what belongs to rank 'owner': of its shard, or of a whole block of
  * 'count' if the plan has no shards.  Not for uneven ops.

@@ -17,6 +17,7 @@
 #ifndef ZIPCCL_CORE_STRATEGY_H
 #define ZIPCCL_CORE_STRATEGY_H
 
+#include "core/capacity.h"
 #include "core/codec.h"
 #include "core/cost.h"
 #include "core/plan.h"
@@ -49,7 +50,8 @@ enum zipccl_mode {
  * saved (512 bf16 elements are 1 KiB, of which a third could be saved). */
 #define ZIPCCL_RAW_BELOW_N 512u
 
-/* Staging slots of a chunked plan: chunks in flight.  Source: notes/simgrid section 3.1, a
+/* Staging slots of a chunked plan at most: chunks in flight.  Where staging is bounded, plans rather
+ * have fewer, but two and one a stage, than smaller chunks.  Source: notes/simgrid section 3.1, a
  * window of 4 hides alpha at 1 MB chunks. */
 #define ZIPCCL_MAX_SLOTS 4u
 
@@ -84,17 +86,12 @@ bool zipccl_strategy_chunks(const struct zipccl_strategy *strategy, const struct
 const struct zipccl_strategy *zipccl_strategy_find(const char *name);
 
 /*
- * Bytes of a FIXED message of 'n' elements: a pure function, computed by both ends.
- * Class 0 is the wide one (ratio 1.40), 1 is 1.45, 2 is 1.48, 3 is 1.25; a higher number never
- * overflows.  Message and block headers come on top; the bound of any message if that is smaller.
- * Source: DESIGN section 3 (Gaussian data reach 1.50, captured gradients less).
- */
-size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_class);
-
-/*
  * Price every candidate for 'call' (strategies x chunk counts 1, 2, 4, 8, ...) and build the
  * cheapest of 'mode'.
  *
+ * capacity_class  of FIXED messages; where sizes->overflows says that one does not fit, the next
+ *                 wider class.  A plan whose messages do not all fit the widest is no candidate;
+ *                 uneven ops, whose pairs keep a class each, are priced with their raw resends
  * The price is the time alone: what the codec takes from other work on the GPU
  * (params->codec_sm_share) is for the caller to weigh.
  *
@@ -102,7 +99,7 @@ size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_clas
  * and 'sizes' its sizes, ZIPCCL_EFFORT_FAST unless call->effort is RATIO.
  *
  * sizes   expected wire sizes, equal on all ranks; NULL: Gaussian data at the codec's mean ratio,
- *         1.504, with ZIPCCL_EFFORT_RATIO 1.516.  Without splits an alltoallv is priced as if each pair moved 'count' and a
+ *         1.504 for bf16, with ZIPCCL_EFFORT_RATIO 1.516.  Without splits an alltoallv is priced as if each pair moved 'count' and a
  *         sendrecv as a shift to the next node
  * cost    out, price of the chosen plan, NULL if not wanted
  * The caller destroys '*out'.  ZIPCCL_ERR_UNSUPPORTED if no strategy serves the call.
@@ -111,7 +108,7 @@ zipccl_status zipccl_choose(const struct zipccl_call *call,
                             const struct zipccl_placement *placement,
                             const struct zipccl_cost_params *params,
                             const struct zipccl_wire_sizes *sizes, enum zipccl_mode mode,
-                            size_t max_staging_bytes, struct zipccl_plan **out,
-                            struct zipccl_cost *cost);
+                            uint32_t capacity_class, size_t max_staging_bytes,
+                            struct zipccl_plan **out, struct zipccl_cost *cost);
 
 #endif

@@ -17,7 +17,8 @@
  * plan alone: contributions are added in fp32 in rank order and rounded once, or, in two levels, in
  * rank order within each node and then in node order, rounded once a level; avg divides before the
  * last rounding; a NaN becomes the type's canonical quiet NaN.  The other operators and types, and
- * native plans, have the transport's bits.
+ * native plans, have the transport's bits.  Capacity classes, which a communicator learns from what is
+ * sent (core/classes.h), change what is on the wire and how fast it is, never a result.
  *
  * ZIPCCL_ERR_ARG and ZIPCCL_ERR_UNSUPPORTED are found before anything moves and leave the
  * communicator as it was; a rank that gets one alone lets the others wait, as with NCCL, until it
@@ -30,6 +31,8 @@
 #ifndef ZIPCCL_CORE_ZIPCCL_H
 #define ZIPCCL_CORE_ZIPCCL_H
 
+#include "core/capacity.h"
+#include "core/classes.h"
 #include "core/codec.h"
 #include "core/cost.h"
 #include "core/dtype.h"
@@ -46,13 +49,16 @@ struct zipccl_comm_config {
     const char *strategy;             /* pin one by name where it serves; NULL: choose */
     uint32_t nchunks;                 /* with 'strategy': chunks; 0: 1; not for uneven ops, whose
                                          chunks have one size for the whole communicator */
-    uint32_t capacity_class;          /* see zipccl_capacity() */
+    uint32_t capacity_class;          /* of fixed messages, see zipccl_capacity(); default
+                                         ZIPCCL_CLASS_LEARN: what the data have shown to fit */
     enum zipccl_effort effort;        /* RATIO: every compressed message has it, needs its rates in
                                          'params'; FAST: also RATIO where the chooser finds it
                                          cheaper and 'params' has its rates */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
     struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
 };
+
+#define ZIPCCL_CLASS_LEARN UINT32_MAX
 
 /* Fill 'config' with defaults (rates of a CPU on a shared-memory transport). */
 void zipccl_comm_config_init(struct zipccl_comm_config *config);
@@ -83,6 +89,28 @@ struct zipccl_comm_stats {
     uint64_t calls, raw_bytes, wire_bytes, overflows, raw_resends;
 };
 void zipccl_comm_get_stats(const struct zipccl_comm *comm, struct zipccl_comm_stats *stats);
+
+/* The capacity class of one kind of call, where it is learnt. */
+struct zipccl_comm_class {
+    enum zipccl_op op;
+    enum zipccl_dtype dtype;
+    size_t count;  /* of calls with equal counts; 0 for pairs */
+    int peer;      /* alltoallv, sendrecv: messages to or from this rank; else -1 */
+    bool incoming; /* from it */
+    int now;       /* class of the next call, zipccl_class_name(); ZIPCCL_NO_CLASS: uncompressed */
+    enum zipccl_class_reason reason; /* why */
+    bool priced_out; /* uncompressed, since no class that its data are known to fit pays */
+    uint64_t calls;  /* so far, of those in each class, of those uncompressed or exact, and of those
+                        that overflowed, on any rank, up to the last decision */
+    uint64_t class_calls[ZIPCCL_NUM_CLASSES], uncompressed_calls, overflow_calls;
+};
+
+/*
+ * The kinds of calls, newest first; equal on all ranks that made the calls, for pairs on both ends.
+ * False, and '*out' untouched, if there are no more than 'index'.
+ */
+bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
+                           struct zipccl_comm_class *out);
 
 zipccl_status zipccl_all_gather(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
                                 struct zipccl_comm *comm, void *stream);

@@ -53,6 +53,9 @@ static void put_row(const struct zipccl_replay_result *result, const struct zipc
     put_text(row->strategy_compressed, out);
     fputc(',', out);
     put_text(row->strategy, out);
+    fprintf(out, ",%s", row->capacity_class != NULL ? row->capacity_class : "none");
+    put_number(row->capacity_ratio, row->capacity_ratio > 0, out);
+    fprintf(out, ",%d", row->overflows_settled);
     put_number(row->time_recorded_s, true, out);
     put_number(row->time_raw_s, raw, out);
     put_number(row->time_compressed_s, compressed, out);
@@ -67,7 +70,8 @@ zipccl_status zipccl_report_csv(const struct zipccl_replay_result *result, FILE 
                                 struct zipccl_error *error)
 {
     fputs("kind,op,group,dtype,count,nranks,stream,calls,raw_bytes,wire_bytes,ratio,ratio_source,"
-          "strategy_raw,strategy_compressed,strategy,time_recorded_s,time_raw_s,time_compressed_s,"
+          "strategy_raw,strategy_compressed,strategy,capacity_class,capacity_ratio,"
+          "overflows_settled,time_recorded_s,time_raw_s,time_compressed_s,"
           "time_adaptive_s,exposed_raw_s,exposed_compressed_s,exposed_adaptive_s\n",
           out);
     for (size_t i = 0; i < result->nrows; i++)

@@ -74,6 +74,11 @@ static void put_row(yajl_gen gen, const struct zipccl_replay_result *result,
     zipccl_put_string(gen, "strategy_raw", row->strategy_raw);
     zipccl_put_string(gen, "strategy_compressed", row->strategy_compressed);
     zipccl_put_string(gen, "strategy", row->strategy);
+    zipccl_put_string(gen, "capacity_class",
+                      row->capacity_class != NULL ? row->capacity_class : "none");
+    zipccl_put_number(gen, "capacity_ratio", row->capacity_ratio, row->capacity_ratio > 0);
+    zipccl_put_key(gen, "overflows_settled");
+    yajl_gen_bool(gen, row->overflows_settled);
     zipccl_put_number(gen, "time_recorded_s", row->time_recorded_s, row->time_recorded_s >= 0);
     zipccl_put_number(gen, "time_raw_s", row->time_raw_s, raw);
     zipccl_put_number(gen, "time_compressed_s", row->time_compressed_s, compressed);

@@ -316,6 +316,60 @@ static void print_sent_raw(const struct zipccl_replay_result *result, FILE *out)
     fputs(".\n", out);
 }
 
+/* Messages of a few elements are mostly header: they say nothing. */
+static bool has_class(const struct zipccl_result_row *row)
+{
+    return row->capacity_class != NULL && row->capacity_ratio > 1;
+}
+
+static bool in_class(const struct zipccl_result_row *row, const char *class)
+{
+    return has_class(row) && strcmp(row->capacity_class, class) == 0;
+}
+
+/* "settled (1.50): all_gather, alltoall", the ops of one class and its lowest ratio. */
+static void print_class(const struct zipccl_replay_result *result, size_t first, FILE *out)
+{
+    const char *class = result->rows[first].capacity_class, *separator = ": ";
+    double lowest = result->rows[first].capacity_ratio;
+    bool named[ZIPCCL_NUM_OPS] = {false};
+
+    for (size_t i = first; i < result->nrows; i++)
+        if (in_class(&result->rows[i], class) && result->rows[i].capacity_ratio < lowest)
+            lowest = result->rows[i].capacity_ratio;
+    fprintf(out, " %s (%.2f)", class, lowest);
+    for (size_t i = first; i < result->nrows; i++) {
+        if (!in_class(&result->rows[i], class) || named[result->rows[i].op])
+            continue;
+        named[result->rows[i].op] = true;
+        fprintf(out, "%s%s", separator, zipccl_op_name(result->rows[i].op));
+        separator = ", ";
+    }
+}
+
+/* The capacity classes of the compressed plans, and why some are wider than others. */
+static void print_classes(const struct zipccl_replay_result *result, FILE *out)
+{
+    const char *separator = " Fixed messages, by class (raw / capacity):";
+    bool wider = false;
+
+    for (size_t i = 0; i < result->nrows; i++) {
+        const struct zipccl_result_row *row = &result->rows[i];
+        bool known = !has_class(row);
+
+        for (size_t k = 0; k < i && !known; k++)
+            known = in_class(&result->rows[k], row->capacity_class);
+        wider = wider || (has_class(row) && row->overflows_settled);
+        if (known)
+            continue;
+        fputs(separator, out);
+        print_class(result, i, out);
+        separator = ";";
+    }
+    if (separator[0] == ';')
+        fputs(wider ? "; wider than settled where samples overflow it.\n" : ".\n", out);
+}
+
 static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
 {
     double recorded = result->step_time_recorded_s;
@@ -336,6 +390,7 @@ void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
     print_how_sure(result, out);
     print_break_even(result, out);
     print_sent_raw(result, out);
+    print_classes(result, out);
     print_baseline(result, out);
     for (size_t i = 0; i < result->nwarnings; i++)
         fprintf(out, " WARNING: %s\n", result->warnings[i]);

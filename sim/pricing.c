@@ -65,6 +65,7 @@ struct job {
     const struct zipccl_cost_params *params;
     struct sizing sizing;
     bool flows, plans, raw_only;
+    int capacity_class; /* the narrowest that fixed messages may have */
 };
 
 /* The call's raw bytes at the ratio of what is coded; exact where the plan codes all of them. */
@@ -75,6 +76,25 @@ static double wire_bytes(const struct zipccl_cost *cost, uint32_t nranks, double
     if (!(raw > 0))
         return (double)cost->raw_bytes;
     return raw == all ? coded / nranks : (double)cost->raw_bytes * coded / raw;
+}
+
+/* Note the class of the plan's FIXED messages and the ratio that a full one is sure of. */
+static void note_class(const struct zipccl_plan *plan, struct sizing *sizing,
+                       struct zipccl_price *out)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)plan->dtype;
+    size_t size = zipccl_dtype_size(dtype);
+
+    out->capacity_class = ZIPCCL_NO_CLASS;
+    if (plan->compressed)
+        out->overflows_settled =
+            message_overflows(sizing, 0, UINT32_MAX, plan->chunk_n,
+                              zipccl_capacity(dtype, plan->chunk_n, ZIPCCL_CLASS_SETTLED));
+    if (!zipccl_plan_is_fixed(plan))
+        return;
+    out->capacity_class = (int)plan->capacity_class;
+    out->capacity_ratio =
+        (double)(plan->chunk_n * size) / (double)zipccl_plan_fixed_bytes(plan, plan->chunk_n);
 }
 
 static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
@@ -98,8 +118,9 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     double raw, coded;
     zipccl_status status;
 
-    ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode, MAX_STAGING_BYTES,
-                             &plan, &cost));
+    ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode,
+                             (uint32_t)job->capacity_class, MAX_STAGING_BYTES, &plan, &cost));
+    note_class(plan, &sizing, out);
     out->total_s = cost.total_s;
     out->codec_s = cost.codec_s;
     out->raw_bytes = (double)cost.raw_bytes;
@@ -220,6 +241,7 @@ static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
         struct zipccl_priced_call *call = &calls[pricing->ncalls++];
 
         memset(call, 0, sizeof(*call));
+        call->raw.capacity_class = call->compressed.capacity_class = ZIPCCL_NO_CLASS;
         snprintf(call->raw.name, sizeof(call->raw.name), "none");
         snprintf(call->compressed.name, sizeof(call->compressed.name), "none");
         /* Alone in its group, or empty: nothing moves. */
@@ -237,36 +259,121 @@ static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
     return ZIPCCL_OK;
 }
 
-static zipccl_status price_all(const struct zipccl_program *program,
-                               const struct zipccl_scenario *scenario,
-                               struct zipccl_samples *samples, struct zipccl_pricing *pricing,
-                               struct zipccl_error *error)
+static void release_price(struct zipccl_price *price)
 {
-    struct zipccl_cost_params params;
+    zipccl_flow_destroy(price->flow);
+    zipccl_plan_destroy(price->plan);
+    price->flow = NULL;
+    price->plan = NULL;
+}
 
-    zipccl_cluster_cost_params(&pricing->cluster, &params);
+/* The narrowest class that the compressed plans of a class of calls have in common. */
+static int common_class(const struct zipccl_pricing *pricing, uint32_t index, uint32_t nparts)
+{
+    int common = ZIPCCL_CLASS_SETTLED;
+
+    for (uint32_t part = 0; part < nparts; part++) {
+        int c = pricing->calls[pricing->call_of[index][part]].compressed.capacity_class;
+
+        if (c != ZIPCCL_NO_CLASS && c < common)
+            common = c;
+    }
+    return common;
+}
+
+/* True if a communicator has one capacity class for both; pairs have it whatever the count. */
+static bool share_class(const struct zipccl_program_class *a, const struct zipccl_program_class *b)
+{
+    bool pairs = a->event->op == ZIPCCL_ALLTOALLV || a->event->op == ZIPCCL_SENDRECV;
+
+    return a->group == b->group && a->event->op == b->event->op &&
+           a->event->dtype == b->event->dtype && (pairs || a->event->count == b->event->count);
+}
+
+/* Price the compressed plans of a class of calls again, none in a narrower class than the job's. */
+static zipccl_status price_again(struct zipccl_pricing *pricing, uint32_t index,
+                                 struct places *places, struct job *job)
+{
+    for (uint32_t part = 0; part < job->class->group->nparts; part++) {
+        struct zipccl_price *price = &pricing->calls[pricing->call_of[index][part]].compressed;
+        uint32_t k = places->place_of[part];
+
+        if (price->capacity_class <= job->capacity_class)
+            continue;
+        release_price(price);
+        job->placement = (struct zipccl_placement){places->topologies[k], places->slots[k]};
+        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, price));
+    }
+    return ZIPCCL_OK;
+}
+
+/* The class in which the calls settle that share one with class 'index'; 'common' [nclasses]. */
+static int settled_class(const struct zipccl_program *program, const int *common, uint32_t index)
+{
+    int settled = ZIPCCL_CLASS_SETTLED;
+
+    for (uint32_t i = 0; i < program->nclasses; i++)
+        if (common[i] < settled && share_class(&program->classes[i], &program->classes[index]))
+            settled = common[i];
+    return settled;
+}
+
+/* One round over all classes: price them, or, with 'common', those whose messages share a wider one. */
+static zipccl_status price_round(const struct zipccl_program *program,
+                                 const struct zipccl_cost_params *params,
+                                 const struct zipccl_scenario *scenario,
+                                 struct zipccl_samples *samples, const int *common,
+                                 struct zipccl_pricing *pricing, struct zipccl_error *error)
+{
     for (uint32_t i = 0; i < program->nclasses; i++) {
         const struct zipccl_program_class *class = &program->classes[i];
         const struct zipccl_event *e = class->event;
         struct places places = {.n = 0};
         struct job job = {
             .class = class,
-            .params = &params,
+            .params = params,
             .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta},
             .flows = scenario->flows,
             .plans = scenario->plans,
-            .raw_only = scenario->raw_only};
-        zipccl_status status = find_places(&places, &pricing->cluster, class->group);
+            .raw_only = scenario->raw_only,
+            .capacity_class =
+                common != NULL ? settled_class(program, common, i) : ZIPCCL_CLASS_SETTLED};
+        zipccl_status status;
 
+        if (common != NULL && job.capacity_class == ZIPCCL_CLASS_SETTLED)
+            continue;
+        status = find_places(&places, &pricing->cluster, class->group);
         if (status == ZIPCCL_OK)
-            status = price_class(pricing, i, &places, &job);
+            status = common != NULL ? price_again(pricing, i, &places, &job)
+                                    : price_class(pricing, i, &places, &job);
         release_places(&places);
         if (status != ZIPCCL_OK)
             return zipccl_fail(error, status, "event %" PRIu64 ", %s of %" PRIu64 " %s: %s", e->id,
                                zipccl_op_name(e->op), e->count, zipccl_dtype_name(e->dtype),
                                zipccl_status_string(status));
     }
-    return zipccl_samples_check(samples, error);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status price_all(const struct zipccl_program *program,
+                               const struct zipccl_scenario *scenario,
+                               struct zipccl_samples *samples, struct zipccl_pricing *pricing,
+                               struct zipccl_error *error)
+{
+    int *common = malloc(((size_t)program->nclasses + 1) * sizeof(*common));
+    struct zipccl_cost_params params;
+    zipccl_status status;
+
+    if (common == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    zipccl_cluster_cost_params(&pricing->cluster, &params);
+    status = price_round(program, &params, scenario, samples, NULL, pricing, error);
+    for (uint32_t i = 0; i < program->nclasses && status == ZIPCCL_OK; i++)
+        common[i] = common_class(pricing, i, program->classes[i].group->nparts);
+    if (status == ZIPCCL_OK && !scenario->raw_only)
+        status = price_round(program, &params, scenario, samples, common, pricing, error);
+    free(common);
+    return status == ZIPCCL_OK ? zipccl_samples_check(samples, error) : status;
 }
 
 zipccl_status zipccl_pricing_create(const struct zipccl_program *program,
@@ -307,10 +414,8 @@ void zipccl_pricing_destroy(struct zipccl_pricing *pricing)
     if (pricing == NULL)
         return;
     for (uint32_t i = 0; i < pricing->ncalls; i++) {
-        zipccl_flow_destroy(pricing->calls[i].raw.flow);
-        zipccl_flow_destroy(pricing->calls[i].compressed.flow);
-        zipccl_plan_destroy(pricing->calls[i].raw.plan);
-        zipccl_plan_destroy(pricing->calls[i].compressed.plan);
+        release_price(&pricing->calls[i].raw);
+        release_price(&pricing->calls[i].compressed);
         zipccl_topology_destroy(pricing->calls[i].topology);
     }
     for (uint32_t i = 0; pricing->call_of != NULL && i < pricing->nclasses; i++)

@@ -5,6 +5,10 @@
  * (ranks of a part by node and slot).  Adaptive takes the cheaper of the best uncompressed and the
  * best compressed plan, which is what zipccl_choose() does in that mode.
  *
+ * Fixed messages are priced in the capacity class that a communicator settles in after many steps: the
+ * narrowest that the samples of all calls fit which share a class (core/classes.h), since one that
+ * overflows now and then widens it for all.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ZIPCCL_SIM_PRICING_H
@@ -23,6 +27,9 @@ struct zipccl_price {
     double raw_bytes, wire_bytes; /* per rank, mean; wire: raw at the ratio of what is coded */
     double sent_bytes;            /* all payload, levels inside a node included */
     bool compressed;
+    int capacity_class;     /* of FIXED messages; ZIPCCL_NO_CLASS: it has none */
+    double capacity_ratio;  /* raw / capacity of a full one; 0: it has none */
+    bool overflows_settled; /* some sample of a full message is longer than the settled capacity */
     char name[48];
 };
 

@@ -15,6 +15,7 @@ struct sums {
     double by_source[ZIPCCL_NUM_RATIO_SOURCES]; /* raw bytes */
     double weight[ZIPCCL_NUM_STEPS];            /* time of the call whose name is shown */
     char name[ZIPCCL_NUM_STEPS][48];
+    const struct zipccl_price *compressed; /* of the call that names it */
 };
 
 /* The strategy that takes most of the row's time gives the row its name. */
@@ -25,6 +26,8 @@ static void weigh_name(struct sums *sums, int mode, const struct zipccl_price *p
     if (weight < sums->weight[mode])
         return;
     sums->weight[mode] = weight;
+    if (mode == ZIPCCL_STEP_COMPRESSED)
+        sums->compressed = price;
     memcpy(sums->name[mode], price->name, sizeof(price->name));
 }
 
@@ -97,6 +100,12 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
     memcpy(row->strategy_compressed, sums->name[ZIPCCL_STEP_COMPRESSED],
            sizeof(row->strategy_compressed));
     memcpy(row->strategy, sums->name[ZIPCCL_STEP_ADAPTIVE], sizeof(row->strategy));
+    if (sums->compressed != NULL) {
+        if (sums->compressed->capacity_class != ZIPCCL_NO_CLASS)
+            row->capacity_class = zipccl_class_name(sums->compressed->capacity_class);
+        row->capacity_ratio = sums->compressed->capacity_ratio;
+        row->overflows_settled = sums->compressed->overflows_settled;
+    }
     row->time_recorded_s = r->recorded_s;
     row->time_raw_s = runs[ZIPCCL_STEP_RAW].row_time[index];
     row->time_compressed_s = runs[ZIPCCL_STEP_COMPRESSED].row_time[index];

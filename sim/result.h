@@ -37,6 +37,10 @@ struct zipccl_result_row {
     double time_raw_s, time_compressed_s, time_adaptive_s;
     double exposed_raw_s, exposed_compressed_s, exposed_adaptive_s;
     double sent_bytes; /* all payload of that plan; two-level plans add raw bytes inside the node */
+    const char *capacity_class; /* of the compressed plan's fixed messages: "settled" .. "wide";
+                                   NULL: it has none */
+    double capacity_ratio;      /* raw / capacity of a full one, 0: none */
+    bool overflows_settled;     /* the samples do not fit the settled capacity */
 };
 
 /* One step under one mode, on the rank that ends last; the parts add up to step_s. */

@@ -10,6 +10,9 @@
 /* Chunks of a plan at most; keeps step numbers within their 16 bits. */
 #define MAX_CHUNKS 8192u
 
+/* Slots of a chunked plan at least. */
+#define MIN_SLOTS 2u
+
 zipccl_status zipccl_shape_check(const struct zipccl_call *call,
                                  const struct zipccl_topology *topology)
 {
@@ -81,14 +84,15 @@ size_t zipccl_full_chunk(size_t count, uint32_t nchunks)
     return n < count ? n : count;
 }
 
-/* Fill 'cut' for chunks of cut->chunk_n elements; false if the staging does not fit 'limit'. */
+/* Fill 'cut' for chunks of cut->chunk_n elements in at most 'most_slots'; false if the staging does not
+ * fit 'limit'. */
 static bool fits(const struct zipccl_shape *shape, size_t message_bytes, size_t limit,
-                 struct zipccl_cut *cut)
+                 uint32_t most_slots, struct zipccl_cut *cut)
 {
     size_t messages = (size_t)shape->tx_messages + shape->rx_messages;
 
     cut->nchunks = (uint32_t)divide_up(shape->count, cut->chunk_n);
-    cut->nslots = cut->nchunks < ZIPCCL_MAX_SLOTS ? cut->nchunks : ZIPCCL_MAX_SLOTS;
+    cut->nslots = cut->nchunks < most_slots ? cut->nchunks : most_slots;
     if (message_bytes == 0 || message_bytes > SIZE_MAX / 2 - ZIPCCL_STAGING_ALIGN)
         return false;
     cut->message_stride = divide_up(message_bytes, ZIPCCL_STAGING_ALIGN) * ZIPCCL_STAGING_ALIGN;
@@ -117,8 +121,11 @@ zipccl_status zipccl_shape_cut(const struct zipccl_shape *shape, const struct zi
         nchunks = MAX_CHUNKS;
     for (uint32_t k = nchunks > 0 ? nchunks : 1; k <= MAX_CHUNKS; k *= 2) {
         cut->chunk_n = zipccl_full_chunk(shape->count, k);
-        if (fits(shape, room(call, capacity_class, cut->chunk_n), limit, cut))
-            return ZIPCCL_OK;
+        /* Rather fewer slots than smaller chunks: two are enough to encode and decode beside the
+         * wire, and each chunk costs latencies anew. */
+        for (uint32_t slots = ZIPCCL_MAX_SLOTS; slots >= MIN_SLOTS; slots--)
+            if (fits(shape, room(call, capacity_class, cut->chunk_n), limit, slots, cut))
+                return ZIPCCL_OK;
         if (cut->chunk_n == 1)
             break;
     }

@@ -67,13 +67,14 @@ static size_t acc_bytes(const struct zipccl_stages *s)
     return s->reduces ? align(s->chunk_n * sizeof(float)) + align(decoded) : 0;
 }
 
-/* Fill the strides for chunks of s->chunk_n elements; false if the staging exceeds 'limit'. */
-static bool fits(struct zipccl_stages *s, size_t limit)
+/* Fill the strides for chunks of s->chunk_n elements in at most 'most_slots'; false if the staging
+ * exceeds 'limit'. */
+static bool fits(struct zipccl_stages *s, uint32_t most_slots, size_t limit)
 {
     size_t message = capacity(s, s->chunk_n), raw = s->chunk_n * s->size, sum = 0;
     size_t nchunks = s->block_n / s->chunk_n + (s->block_n % s->chunk_n != 0);
 
-    s->nslots = nchunks < ZIPCCL_MAX_SLOTS ? (uint32_t)nchunks : ZIPCCL_MAX_SLOTS;
+    s->nslots = nchunks < most_slots ? (uint32_t)nchunks : most_slots;
     s->block_stride = align(raw);
     s->message_stride = align(message > raw ? message : raw);
     if (!take(&sum, 1, acc_bytes(s), limit) ||
@@ -96,6 +97,8 @@ static bool fits(struct zipccl_stages *s, size_t limit)
 static zipccl_status cut(struct zipccl_stages *s, uint32_t nchunks, size_t max_staging_bytes)
 {
     size_t limit = max_staging_bytes > 0 ? max_staging_bytes : SIZE_MAX / 2;
+    /* A chunk has a slot until its last stage, and the next ones start meanwhile. */
+    uint32_t least = s->nstages < 2 ? 2 : s->nstages;
 
     if (nchunks > s->block_n)
         nchunks = (uint32_t)s->block_n;
@@ -103,8 +106,10 @@ static zipccl_status cut(struct zipccl_stages *s, uint32_t nchunks, size_t max_s
         nchunks = MAX_CHUNKS;
     for (uint32_t k = nchunks > 0 ? nchunks : 1; k <= MAX_CHUNKS; k *= 2) {
         s->chunk_n = zipccl_full_chunk(s->block_n, k);
-        if (fits(s, limit))
-            return ZIPCCL_OK;
+        /* Rather fewer slots than smaller chunks: each chunk costs latencies anew. */
+        for (uint32_t slots = ZIPCCL_MAX_SLOTS; slots >= least; slots--)
+            if (fits(s, slots, limit))
+                return ZIPCCL_OK;
         if (s->chunk_n == 1)
             break;
     }

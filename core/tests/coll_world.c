@@ -109,13 +109,19 @@ struct zipccl_call case_call(const struct coll_case *c)
                                 .has_native = true};
 }
 
+uint32_t case_class(const struct coll_case *c)
+{
+    return (uint32_t)(c->count + c->nchunks + (unsigned)c->kind + (unsigned)c->op) %
+           ZIPCCL_NUM_CLASSES;
+}
+
 void case_print(const struct coll_case *c, const struct world *w)
 {
     fprintf(stderr,
-            "%s, %u ranks on %u nodes, strategy \"%s\", %u chunks, %u channels, count %zu, root "
-            "%u, input %d, split %d%s\n",
+            "%s, %u ranks on %u nodes, strategy \"%s\", %u chunks, %u channels, class %u, count "
+            "%zu, root %u, input %d, split %d%s\n",
             zipccl_op_name(c->op), w->nranks, w->topology->nnodes, c->strategy->name, c->nchunks,
-            c->channels, c->count, c->root, (int)c->kind, (int)c->split,
+            c->channels, case_class(c), c->count, c->root, (int)c->kind, (int)c->split,
             c->in_place ? ", in place" : "");
 }
 

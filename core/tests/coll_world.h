@@ -92,6 +92,9 @@ void case_block(const struct coll_case *c, uint32_t src, uint32_t dst, size_t fi
 size_t case_split(const struct coll_case *c, uint32_t nranks, uint32_t src, uint32_t dst);
 
 struct zipccl_call case_call(const struct coll_case *c);
+
+/* Capacity class of the case's plan: by turns, so that the cases of a test have all of them. */
+uint32_t case_class(const struct coll_case *c);
 void case_print(const struct coll_case *c, const struct world *w);
 
 /* Guarded buffers of one rank; freed by buffers_close(). */

@@ -50,7 +50,9 @@ static struct chosen choose(const struct zipccl_call *call, const struct zipccl_
     struct zipccl_cost cost;
     struct chosen c = {"", false, 0, 0, 0};
 
-    cr_assert_eq(zipccl_choose(call, &placement, params, NULL, mode, 0, &plan, &cost), ZIPCCL_OK);
+    cr_assert_eq(
+        zipccl_choose(call, &placement, params, NULL, mode, ZIPCCL_CLASS_WIDE + 1, 0, &plan, &cost),
+        ZIPCCL_OK);
     memcpy(c.name, plan->strategy, sizeof c.name);
     c.compressed = plan->compressed;
     c.effort = plan->effort;
@@ -204,11 +206,45 @@ Test(choose, incompressible_data_go_raw)
     struct zipccl_call call = make_call(ZIPCCL_ALLTOALL, 8 << 20, 64);
     struct zipccl_plan *plan = NULL;
 
-    cr_assert_eq(
-        zipccl_choose(&call, &placement, &slow, &sizes, ZIPCCL_MODE_ADAPTIVE, 0, &plan, NULL),
-        ZIPCCL_OK);
+    cr_assert_eq(zipccl_choose(&call, &placement, &slow, &sizes, ZIPCCL_MODE_ADAPTIVE,
+                               ZIPCCL_CLASS_SETTLED, 0, &plan, NULL),
+                 ZIPCCL_OK);
     cr_assert_not(plan->compressed);
     zipccl_plan_destroy(plan);
+    zipccl_topology_destroy(t);
+}
+
+/* Messages as long as the capacity of one class. */
+static int longer_than(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity)
+{
+    (void)src;
+    (void)dst;
+    return zipccl_capacity(ZIPCCL_BFLOAT16, n, *(const uint32_t *)context) > capacity;
+}
+
+Test(choose, takes_the_narrowest_class_that_holds)
+{
+    static const enum zipccl_op ops[] = {ZIPCCL_ALL_GATHER, ZIPCCL_ALLTOALL, ZIPCCL_ALL_REDUCE,
+                                         ZIPCCL_BROADCAST};
+    struct zipccl_topology *t = make_topology(2, 4);
+    struct zipccl_placement placement = {t, NULL};
+
+    for (unsigned i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (uint32_t c = 0; c < ZIPCCL_NUM_CLASSES; c++)
+            for (uint32_t most = 0; most < ZIPCCL_NUM_CLASSES; most++) {
+                struct zipccl_wire_sizes sizes = {
+                    .overflows = longer_than, .context = &c, .by_n = i % 2};
+                struct zipccl_call call = make_call(ops[i], 8 << 20, 8);
+                struct zipccl_plan *plan = NULL;
+
+                cr_assert_eq(zipccl_choose(&call, &placement, &slow, &sizes, ZIPCCL_MODE_COMPRESSED,
+                                           most, 0, &plan, NULL),
+                             ZIPCCL_OK);
+                /* Exact messages are as long as raw ones here, so fixed ones are cheaper. */
+                cr_assert(zipccl_plan_is_fixed(plan));
+                cr_assert_eq(plan->capacity_class, c < most ? c : most);
+                zipccl_plan_destroy(plan);
+            }
     zipccl_topology_destroy(t);
 }
 
@@ -220,7 +256,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     struct zipccl_plan *plan = NULL;
     struct zipccl_error error = {""};
 
-    cr_assert_eq(zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 64 << 20,
+    cr_assert_eq(zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 0, 64 << 20,
                                &plan, NULL),
                  ZIPCCL_OK);
     cr_assert(plan->compressed);
@@ -229,7 +265,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     zipccl_plan_destroy(plan);
     /* Nothing compressed fits: raw needs no staging. */
     cr_assert_eq(
-        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 4096, &plan, NULL),
+        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_COMPRESSED, 0, 4096, &plan, NULL),
         ZIPCCL_OK);
     cr_assert_not(plan->compressed);
     zipccl_plan_destroy(plan);
@@ -238,7 +274,7 @@ Test(choose, staging_bound_holds_or_is_reported)
     call.redop = ZIPCCL_PROD;
     call.has_native = false;
     cr_assert_eq(
-        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_ADAPTIVE, 0, &plan, NULL),
+        zipccl_choose(&call, &placement, &slow, NULL, ZIPCCL_MODE_ADAPTIVE, 0, 0, &plan, NULL),
         ZIPCCL_ERR_UNSUPPORTED);
     cr_assert_null(plan);
     zipccl_topology_destroy(t);

@@ -115,20 +115,21 @@ static bool run_rank(void *context, uint32_t rank)
     zipccl_status status;
     bool right;
 
-    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, case_class(c), 0, &plan) !=
+        ZIPCCL_OK)
         abort();
     buffers_open(&b, c, w->nranks, rank);
-    run = (struct zipccl_run){plan,
-                              b.send,
-                              b.recv,
-                              b.displs[0],
-                              b.displs[1],
-                              b.displs[2],
-                              b.displs[3],
-                              staging(exec, plan->tx_bytes),
-                              staging(exec, plan->rx_bytes),
-                              staging(exec, plan->tmp_bytes),
-                              staging(exec, plan->acc_bytes)};
+    run = (struct zipccl_run){.plan = plan,
+                              .send = b.send,
+                              .recv = b.recv,
+                              .send_counts = b.displs[0],
+                              .send_displs = b.displs[1],
+                              .recv_counts = b.displs[2],
+                              .recv_displs = b.displs[3],
+                              .tx = staging(exec, plan->tx_bytes),
+                              .rx = staging(exec, plan->rx_bytes),
+                              .tmp = staging(exec, plan->tmp_bytes),
+                              .acc = staging(exec, plan->acc_bytes)};
     status = zipccl_execute(&run, job->transports[rank], exec, &job->stats[rank]);
     right = buffers_right(&b, c) &&
             (status != ZIPCCL_OK || zeros_right(plan, w->topology, run.tx, rank));
@@ -216,7 +217,8 @@ static bool bytes_right(const struct world *w, const struct coll_case *c,
 
     for (uint32_t i = 0; i < w->nranks * w->nranks; i++)
         splits[i] = case_split(c, w->nranks, i / w->nranks, i % w->nranks);
-    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+    if (c->strategy->build(&call, w->topology, c->channels, c->nchunks, case_class(c), 0, &plan) !=
+        ZIPCCL_OK)
         abort();
     e.plan = plan;
     e.block = malloc((plan->chunk_n + 1) * sizeof *e.block);
@@ -285,7 +287,8 @@ static bool can_build(const struct world *w, const struct coll_case *c)
     struct zipccl_plan *plan;
 
     if (!c->strategy->serves(&call) ||
-        c->strategy->build(&call, w->topology, c->channels, c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+        c->strategy->build(&call, w->topology, c->channels, c->nchunks, case_class(c), 0, &plan) !=
+            ZIPCCL_OK)
         return false;
     zipccl_plan_destroy(plan);
     return true;

@@ -43,17 +43,17 @@ static bool run_rank(void *context, uint32_t rank)
     faulty_init(f, job->world->t[rank], rank == 1 ? job->fault : FAULT_NONE, job->message,
                 job->byte);
     buffers_open(&b, &job->c, job->world->nranks, rank);
-    run = (struct zipccl_run){plan,
-                              b.send,
-                              b.recv,
-                              b.displs[0],
-                              b.displs[1],
-                              b.displs[2],
-                              b.displs[3],
-                              exec->ops->alloc(exec, plan->tx_bytes),
-                              exec->ops->alloc(exec, plan->rx_bytes),
-                              exec->ops->alloc(exec, plan->tmp_bytes),
-                              exec->ops->alloc(exec, plan->acc_bytes)};
+    run = (struct zipccl_run){.plan = plan,
+                              .send = b.send,
+                              .recv = b.recv,
+                              .send_counts = b.displs[0],
+                              .send_displs = b.displs[1],
+                              .recv_counts = b.displs[2],
+                              .recv_displs = b.displs[3],
+                              .tx = exec->ops->alloc(exec, plan->tx_bytes),
+                              .rx = exec->ops->alloc(exec, plan->rx_bytes),
+                              .tmp = exec->ops->alloc(exec, plan->tmp_bytes),
+                              .acc = exec->ops->alloc(exec, plan->acc_bytes)};
     job->status[rank] = zipccl_execute(&run, &f->base, exec, NULL);
     job->right[rank] = buffers_right(&b, &job->c);
     /* A rank that is done and has dropped a message leaves, as a process would that ends. */

@@ -429,3 +429,81 @@ Test(lower, by_rank_serves_what_depends_on_one_end)
     cr_assert_gt(nserved, 200, "only %u steps were served", nserved);
     zipccl_topology_destroy(t);
 }
+
+/* The message of one rank, or of one pair, overflows. */
+static int ends_overflow(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity)
+{
+    const uint32_t *ends = context;
+
+    (void)n;
+    (void)capacity;
+    return src == ends[0] && (dst == ends[1] || dst == UINT32_MAX || ends[1] == UINT32_MAX);
+}
+
+static int short_overflows(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity)
+{
+    (void)src;
+    (void)dst;
+    (void)capacity;
+    return n <= *(const uint32_t *)context;
+}
+
+static void count_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
+{
+    (void)src;
+    (void)dst;
+    *(uint64_t *)context += nbytes;
+}
+
+/* A plan overflows if and only if something of it is sent again. */
+static bool resends(const struct zipccl_plan *plan, const struct zipccl_topology *t,
+                    const struct zipccl_wire_sizes *sizes)
+{
+    uint64_t total = 0;
+    uint32_t nrounds;
+
+    for (uint32_t i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].kind == ZIPCCL_STEP_EXCHANGE &&
+            plan->steps[i].raw_of != ZIPCCL_STEP_NONE)
+            cr_assert_eq(zipccl_lower(plan, i, t, sizes, count_flow, &total, &nrounds), ZIPCCL_OK);
+    return total > 0;
+}
+
+Test(lower, a_plan_overflows_if_some_message_is_sent_again)
+{
+    static const uint32_t ends[][2] = {{0, UINT32_MAX}, {4, UINT32_MAX}, {5, 2}, {9, 9}};
+    static const uint32_t limits[] = {0, 20, 334, 335, 1003};
+    size_t splits[36];
+    struct zipccl_topology *t;
+    unsigned nover = 0, nquiet = 0;
+
+    cr_assert_eq(zipccl_topology_create_even(2, 3, &t), ZIPCCL_OK);
+    for (unsigned i = 0; i < 36; i++)
+        splits[i] = i * 37 % 1004;
+    for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
+        for (uint32_t i = 0; zipccl_strategies[i] != NULL; i++) {
+            struct zipccl_call call = {
+                .op = (enum zipccl_op)op, .dtype = ZIPCCL_BFLOAT16, .count = 1003};
+            struct zipccl_plan *plan;
+
+            if (!zipccl_strategies[i]->serves(&call) ||
+                zipccl_strategies[i]->build(&call, t, 2, 3, 0, 0, &plan) != ZIPCCL_OK)
+                continue;
+            for (unsigned k = 0; k < 9; k++) {
+                struct zipccl_wire_sizes sizes = {.splits = splits, .by_n = k >= 4};
+                bool over;
+
+                sizes.overflows = k < 4 ? ends_overflow : short_overflows;
+                sizes.context = (void *)(uintptr_t)(k < 4 ? ends[k] : &limits[k - 4]);
+                over = zipccl_lower_overflows(plan, t, &sizes);
+                cr_assert_eq(over, resends(plan, t, &sizes), "%s of %s, %u", plan->strategy,
+                             zipccl_op_name(call.op), k);
+                nover += over;
+                nquiet += !over;
+            }
+            cr_assert_not(zipccl_lower_overflows(plan, t, NULL));
+            zipccl_plan_destroy(plan);
+        }
+    cr_assert(nover > 20 && nquiet > 20, "%u and %u", nover, nquiet);
+    zipccl_topology_destroy(t);
+}

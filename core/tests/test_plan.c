@@ -164,7 +164,38 @@ Test(plan, staging_bound_makes_chunks_smaller_or_fails)
             before = plan->nchunks;
             zipccl_plan_destroy(plan);
         }
-        cr_assert_eq(s->build(&call, t, 2, 1, 0, 4096, &plan), ZIPCCL_ERR_NOMEM);
+        cr_assert_eq(s->build(&call, t, 2, 1, 0, 2048, &plan), ZIPCCL_ERR_NOMEM);
+    }
+    zipccl_topology_destroy(t);
+}
+
+Test(plan, fewer_slots_come_before_smaller_chunks)
+{
+    static const char *const names[] = {"fixed direct", "fixed ring", "fixed two-level",
+                                        "exact two-level"};
+    struct zipccl_topology *t = make_topology(2, 4);
+    struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 2000003, 8);
+    struct zipccl_error error;
+
+    for (unsigned i = 0; i < LENGTH(names); i++) {
+        const struct zipccl_strategy *s = zipccl_strategy_find(names[i]);
+        struct zipccl_plan *wide = NULL, *tight = NULL;
+        size_t slot;
+
+        cr_assert_eq(s->build(&call, t, 2, 8, 0, 0, &wide), ZIPCCL_OK);
+        slot = (wide->tx_bytes + wide->rx_bytes) / wide->nslots;
+        for (uint32_t slots = 4; slots >= 1; slots--) {
+            cr_assert_eq(s->build(&call, t, 2, 8, 0, slots * slot, &tight), ZIPCCL_OK);
+            if (slots > 1) {
+                cr_assert(tight->nslots == slots && tight->chunk_n == wide->chunk_n);
+            } else {
+                cr_assert(tight->nslots >= 2 && tight->chunk_n < wide->chunk_n);
+            }
+            cr_assert_eq(zipccl_plan_validate(tight, t, true, NULL, slots * slot, &error),
+                         ZIPCCL_OK, "%s", error.text);
+            zipccl_plan_destroy(tight);
+        }
+        zipccl_plan_destroy(wide);
     }
     zipccl_topology_destroy(t);
 }
@@ -280,15 +311,39 @@ Test(plan, invalid_calls_are_refused)
 
 Test(plan, capacity_follows_its_class)
 {
+    static const double ratios[ZIPCCL_NUM_CLASSES] = {1.25, 1.40, 1.45, 1.48, 1.50};
     const size_t n = 1 << 20, raw = 2 * n;
 
-    for (size_t k = 0; k < 100; k++)
-        for (uint32_t class = 0; class < 6; class ++)
-            cr_assert_leq(zipccl_capacity(ZIPCCL_BFLOAT16, k, class), 2 * k + 32);
-    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 0), 1.40, 1e-3);
-    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 1), 1.45, 1e-3);
-    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 2), 1.48, 1e-3);
-    cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, 3), 1.25, 1e-3);
-    cr_assert_eq(zipccl_capacity(ZIPCCL_BFLOAT16, n, 4), raw + 32);
+    for (size_t k = 0; k < 3000; k += k < 100 ? 1 : 37)
+        for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++) {
+            size_t capacity = zipccl_capacity(ZIPCCL_BFLOAT16, k, (uint32_t)c);
+
+            cr_assert_leq(capacity, 2 * k + 32);
+            cr_assert_geq(capacity, zipccl_capacity_settled(ZIPCCL_BFLOAT16, k));
+            cr_assert(c == 0 || capacity <= zipccl_capacity(ZIPCCL_BFLOAT16, k, (uint32_t)c - 1));
+        }
+    for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
+        cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, (uint32_t)c),
+                           ratios[c], 4e-3, "class %d", c);
+    cr_assert_eq(zipccl_capacity(ZIPCCL_BFLOAT16, n, ZIPCCL_NUM_CLASSES), raw + 32);
     cr_assert_eq(zipccl_capacity(ZIPCCL_FLOAT64, 1000, 0), 8032);
+}
+
+Test(plan, a_message_fits_the_narrowest_class_that_holds_it)
+{
+    const size_t n = 1 << 16;
+
+    for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++) {
+        size_t capacity = zipccl_capacity(ZIPCCL_BFLOAT16, n, (uint32_t)c);
+
+        cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, n, capacity), c);
+        cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, n, capacity + 1), c - 1);
+        cr_assert_str_neq(zipccl_class_name(c), "none");
+    }
+    cr_assert_eq(zipccl_class_narrowest(ZIPCCL_BFLOAT16, n), ZIPCCL_CLASS_SETTLED);
+    /* All classes of a short message are its bound, so the first is the only one of use. */
+    cr_assert_eq(zipccl_class_narrowest(ZIPCCL_BFLOAT16, 8), ZIPCCL_CLASS_WIDE);
+    cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, 8, 48), ZIPCCL_CLASS_SETTLED);
+    cr_assert_str_eq(zipccl_class_name(ZIPCCL_NO_CLASS), "none");
+    cr_assert_str_eq(zipccl_class_name(ZIPCCL_NUM_CLASSES), "none");
 }

@@ -93,15 +93,15 @@ static const struct {
      "plan \"fixed direct\": alltoallv bf16 count 1001 on 4 ranks, 1 chunks of 1001, "
      "raw below 512, 1 slots, class 0, staging 8192 + 8192 B, 6 steps\n"
      "   0 codec encode   chunk 0 pairs fixed  send+displ -> tx[0]+p*2048  "
-     "n 1001 capacity 1600\n"
+     "n 1001 capacity 1728\n"
      "   1 wire  exchange chunk 0 pairs fixed direct  tx[0]+p*2048 -> rx[0]+p*2048  "
-     "n 1001 capacity 1600 after 0\n"
-     "   2 wire  resolve  chunk 0 pairs fixed  rx[0]+p*2048  n 1001 capacity 1600 after 1\n"
+     "n 1001 capacity 1728 after 0\n"
+     "   2 wire  resolve  chunk 0 pairs fixed  rx[0]+p*2048  n 1001 capacity 1728 after 1\n"
      "   3 wire  exchange chunk 0 pairs raw direct  send+displ -> rx[0]+p*2048  "
      "n 1001 raw of 2 after 2\n"
      "   4 codec copy     chunk 0 pairs  send+displ -> recv+displ  n 1001\n"
      "   5 codec decode   chunk 0 pairs fixed  rx[0]+p*2048 -> recv+displ  "
-     "n 1001 capacity 1600 raw of 2 after 3\n"},
+     "n 1001 capacity 1728 raw of 2 after 3\n"},
     {"exact ring", ZIPCCL_BROADCAST, 2,
      "plan \"exact ring x2\": broadcast bf16 count 1001 on 4 ranks root 3, 2 chunks of 501, "
      "2 slots, class 0, staging 2176 + 2176 B, 9 steps\n"

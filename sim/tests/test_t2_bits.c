@@ -99,17 +99,16 @@ static bool run_thread(void *context, uint32_t rank)
 
     if (open_case(job, rank, &b) != ZIPCCL_OK)
         abort();
-    run = (struct zipccl_run){job->plan,
-                              b.send,
-                              b.recv,
-                              b.send_counts,
-                              b.send_displs,
-                              b.recv_counts,
-                              b.recv_displs,
-                              exec->ops->alloc(exec, job->plan->tx_bytes),
-                              exec->ops->alloc(exec, job->plan->rx_bytes),
-                              exec->ops->alloc(exec, job->plan->tmp_bytes),
-                              NULL};
+    run = (struct zipccl_run){.plan = job->plan,
+                              .send = b.send,
+                              .recv = b.recv,
+                              .send_counts = b.send_counts,
+                              .send_displs = b.send_displs,
+                              .recv_counts = b.recv_counts,
+                              .recv_displs = b.recv_displs,
+                              .tx = exec->ops->alloc(exec, job->plan->tx_bytes),
+                              .rx = exec->ops->alloc(exec, job->plan->rx_bytes),
+                              .tmp = exec->ops->alloc(exec, job->plan->tmp_bytes)};
     status = zipccl_execute(&run, job->bits->threads.t[rank], exec, NULL);
     right = close_case(job, rank, &b);
     exec->ops->free(exec, run.tx);
@@ -143,8 +142,9 @@ static void run_case(struct bits *b, const struct coll_case *c)
         .payload = {.open = open_case, .close = close_case, .context = &job}};
     bool ok;
 
-    if (!c->strategy->serves(&call) || c->strategy->build(&call, b->threads.topology, c->channels,
-                                                          c->nchunks, 0, 0, &plan) != ZIPCCL_OK)
+    if (!c->strategy->serves(&call) ||
+        c->strategy->build(&call, b->threads.topology, c->channels, c->nchunks, case_class(c), 0,
+                           &plan) != ZIPCCL_OK)
         return;
     job.plan = t2.plan = plan;
     zipccl_transport_mem_reset_bytes(b->threads.t[0]);

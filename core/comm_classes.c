@@ -1,0 +1,245 @@
+/*
+ * comm_classes.c - what a communicator's calls teach it about capacity classes
+ *
+ * Calls of equal counts: each rank remembers what its own messages of a period would have fitted, and
+ * nothing is decided from that.  Before the first call of the next period the ranks exchange it, in
+ * the order of calls that is the same on all of them, and all decide from the same words.  So
+ * it holds for every plan, also where a rank sees the headers of a few others only, as in two-level
+ * ones.  Two words of each rank every ZIPCCL_CLASS_PERIOD calls is what it costs.
+ *
+ * Pairs of uneven calls: only the two ends are sure to make a call, so no others can be asked.  But
+ * both ends know the size of each message between them, and that it overflowed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/comm_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the words that ranks exchange. */
+enum { WORD_STATE, WORD_SEEN, NUM_WORDS };
+
+static bool learns(const struct zipccl_comm *comm, const struct zipccl_call *call)
+{
+    return comm->config.capacity_class == ZIPCCL_CLASS_LEARN &&
+           comm->config.mode != ZIPCCL_MODE_RAW && comm->transport->nranks > 1 &&
+           zipccl_dtype_compressible(call->dtype);
+}
+
+static struct zipccl_even_class *find(const struct zipccl_comm *comm,
+                                      const struct zipccl_call *call)
+{
+    for (struct zipccl_even_class *c = comm->classes; c != NULL; c = c->next)
+        if (c->op == call->op && c->dtype == call->dtype && c->count == call->count)
+            return c;
+    return NULL;
+}
+
+static struct zipccl_even_class *add(struct zipccl_comm *comm, const struct zipccl_call *call)
+{
+    struct zipccl_even_class *c = calloc(1, sizeof *c);
+
+    if (c == NULL) {
+        comm->transport->ops->abort(comm->transport); /* perhaps on this rank alone */
+        return NULL;
+    }
+    c->op = call->op;
+    c->dtype = call->dtype;
+    c->count = call->count;
+    zipccl_class_init(&c->state, zipccl_class_narrowest(call->dtype, call->count));
+    c->next = comm->classes;
+    comm->classes = c;
+    return c;
+}
+
+static uint64_t pack(struct zipccl_class_seen seen)
+{
+    return (uint64_t)seen.troubled << 8 | (uint64_t)(seen.fit - ZIPCCL_NO_CLASS);
+}
+
+static struct zipccl_class_seen unpack(uint64_t word)
+{
+    int fit = (int)(word & 0xff) + ZIPCCL_NO_CLASS;
+
+    return (struct zipccl_class_seen){(uint32_t)(word >> 8), fit};
+}
+
+/* Exchange what was seen and decide. */
+static zipccl_status review(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    uint32_t nranks = comm->transport->nranks, odd;
+    uint64_t mine[NUM_WORDS], *all = malloc(nranks * sizeof mine);
+    struct zipccl_class_seen seen = cls->state.seen;
+    zipccl_status status = ZIPCCL_ERR_NOMEM;
+
+    mine[WORD_STATE] = zipccl_class_digest(&cls->state);
+    mine[WORD_SEEN] = pack(seen);
+    if (all == NULL)
+        comm->transport->ops->abort(comm->transport);
+    else
+        status = zipccl_comm_gather_words(comm->transport, mine, NUM_WORDS, all);
+    if (status == ZIPCCL_OK) {
+        odd = zipccl_comm_odd_rank(all, nranks, NUM_WORDS, WORD_STATE);
+        if (odd < nranks) {
+            status = zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
+                                 "rank %u calls another collective than %s of %zu %s elements, or "
+                                 "has another capacity class for it, than rank %u",
+                                 odd, zipccl_op_name(cls->op), cls->count,
+                                 zipccl_dtype_name(cls->dtype), comm->transport->rank);
+            comm->transport->ops->abort(comm->transport);
+        }
+    }
+    for (uint32_t r = 0; status == ZIPCCL_OK && r < nranks; r++)
+        seen = zipccl_class_merge(seen, unpack(all[r * NUM_WORDS + WORD_SEEN]));
+    if (status == ZIPCCL_OK)
+        zipccl_class_decide(&cls->state, seen);
+    free(all);
+    return status;
+}
+
+zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zipccl_call *call,
+                                       struct zipccl_even_class **out)
+{
+    struct zipccl_even_class *cls = NULL;
+
+    if (learns(comm, call) && call->count > 0) {
+        cls = find(comm, call);
+        if (cls == NULL)
+            cls = add(comm, call);
+        if (cls == NULL)
+            return ZIPCCL_ERR_NOMEM;
+        if (zipccl_class_due(&cls->state)) {
+            /* Plans are the same everywhere: if none had fixed messages, no rank saw anything. */
+            if (cls->fixed)
+                ZIPCCL_TRY(review(comm, cls));
+            else
+                zipccl_class_decide(&cls->state, cls->state.seen);
+            cls->fixed = false;
+        }
+    }
+    *out = cls;
+    return ZIPCCL_OK;
+}
+
+void zipccl_comm_class_after(struct zipccl_even_class *cls, const struct zipccl_plan *plan,
+                             const struct zipccl_run_stats *stats)
+{
+    bool fixed = zipccl_plan_is_fixed(plan);
+
+    if (cls == NULL)
+        return;
+    zipccl_class_note(&cls->state, fixed ? stats->fit : ZIPCCL_NUM_CLASSES,
+                      fixed && stats->overflows > 0, fixed);
+    cls->fixed = cls->fixed || fixed;
+}
+
+void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
+                              struct zipccl_run *run)
+{
+    const struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
+    uint32_t nranks = comm->transport->nranks;
+    int8_t *of = comm->pair_classes;
+
+    if (rule->classes == NULL)
+        return;
+    for (uint32_t p = 0; p < nranks; p++) {
+        of[p] = (int8_t)rule->classes[p].send.now;
+        of[nranks + p] = (int8_t)rule->classes[p].recv.now;
+        of[2 * nranks + p] = of[3 * nranks + p] = ZIPCCL_NUM_CLASSES;
+    }
+    run->send_class = of;
+    run->recv_class = of + nranks;
+    run->send_fit = of + 2 * nranks;
+    run->recv_fit = of + 3 * nranks;
+}
+
+/* A pair's calls count if its messages are long enough to be coded, which both ends know. */
+static void count_pair(struct zipccl_class_state *state, const struct zipccl_pair_rule *rule,
+                       size_t count, int fit)
+{
+    if (count < ZIPCCL_RAW_BELOW_N || rule->chunk_n < ZIPCCL_RAW_BELOW_N)
+        return;
+    /* What did not overflow would have fitted the class that it had, at least. */
+    zipccl_class_note(state, fit, fit < state->now, state->now != ZIPCCL_NO_CLASS);
+    if (zipccl_class_due(state))
+        zipccl_class_decide(state, state->seen);
+}
+
+void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
+                             const struct zipccl_run *run)
+{
+    struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
+
+    for (uint32_t p = 0; rule->classes != NULL && p < comm->transport->nranks; p++) {
+        if (p == comm->transport->rank)
+            continue;
+        count_pair(&rule->classes[p].send, rule, run->send_counts[p], run->send_fit[p]);
+        count_pair(&rule->classes[p].recv, rule, run->recv_counts[p], run->recv_fit[p]);
+    }
+}
+
+static void describe(const struct zipccl_class_state *state, struct zipccl_comm_class *out)
+{
+    out->now = state->now;
+    out->reason = state->reason;
+    out->calls = state->calls;
+    memcpy(out->class_calls, state->class_calls, sizeof out->class_calls);
+    out->uncompressed_calls = state->uncompressed_calls;
+    out->overflow_calls = state->overflow_calls;
+}
+
+/* Pair 'index' of those that have made a call, in (op, dtype); else how many there are. */
+static bool find_pair(const struct zipccl_comm *comm, enum zipccl_op op, enum zipccl_dtype dtype,
+                      size_t *index, struct zipccl_comm_class *out)
+{
+    const struct zipccl_pair_rule *rule = &comm->pair_rules[op == ZIPCCL_SENDRECV][dtype];
+
+    for (uint32_t i = 0; rule->classes != NULL && i < 2 * comm->transport->nranks; i++) {
+        bool incoming = i % 2 == 1;
+        const struct zipccl_class_state *state =
+            incoming ? &rule->classes[i / 2].recv : &rule->classes[i / 2].send;
+
+        if (state->calls == 0 || (*index)-- > 0)
+            continue;
+        *out = (struct zipccl_comm_class){
+            .op = op, .dtype = dtype, .peer = (int)(i / 2), .incoming = incoming};
+        describe(state, out);
+        return true;
+    }
+    return false;
+}
+
+bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
+                           struct zipccl_comm_class *out)
+{
+    for (const struct zipccl_even_class *c = comm->classes; c != NULL; c = c->next) {
+        if (index-- > 0)
+            continue;
+        *out = (struct zipccl_comm_class){.op = c->op,
+                                          .dtype = c->dtype,
+                                          .count = c->count,
+                                          .peer = -1,
+                                          .priced_out = c->priced_out};
+        describe(&c->state, out);
+        return true;
+    }
+    for (int dtype = 0; dtype < ZIPCCL_NUM_DTYPES; dtype++)
+        if (find_pair(comm, ZIPCCL_ALLTOALLV, (enum zipccl_dtype)dtype, &index, out) ||
+            find_pair(comm, ZIPCCL_SENDRECV, (enum zipccl_dtype)dtype, &index, out))
+            return true;
+    return false;
+}
+
+void zipccl_comm_classes_destroy(struct zipccl_comm *comm)
+{
+    while (comm->classes != NULL) {
+        struct zipccl_even_class *next = comm->classes->next;
+
+        free(comm->classes);
+        comm->classes = next;
+    }
+    for (int k = 0; k < 2; k++)
+        for (int dtype = 0; dtype < ZIPCCL_NUM_DTYPES; dtype++)
+            free(comm->pair_rules[k][dtype].classes);
+}

@@ -1,0 +1,130 @@
+/*
+ * test_pricing.c - the capacity class that a replay prices: where calls settle, and why
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "sim/pricing.h"
+#include "sim/tests/toy.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#define TENSORS "traces/samples/tensors/dense.safetensors"
+
+/* A trace of all-gathers, each with a sample of its own, priced on the toy cluster. */
+struct priced {
+    struct toy toy;
+    char *names[TOY_EVENTS];
+    struct zipccl_cluster cluster;
+    struct zipccl_samples *samples;
+    struct zipccl_program *program;
+    struct zipccl_pricing *pricing;
+};
+
+static void add(struct priced *p, enum zipccl_op op, uint64_t count, const char *sample)
+{
+    size_t i = p->toy.trace.nevents;
+    struct zipccl_event *e = toy_collective(&p->toy, op, ZIPCCL_BFLOAT16, count, 1, i);
+
+    if (sample == NULL)
+        return;
+    p->names[i] = (char *)(uintptr_t)sample;
+    e->samples = &p->names[i];
+    e->nsamples = 1;
+}
+
+static void price(struct priced *p, double ratio, double delta)
+{
+    struct zipccl_scenario scenario;
+    struct zipccl_error error = {""};
+
+    zipccl_scenario_init(&scenario);
+    scenario.ratio_delta = delta;
+    p->cluster = toy_cluster();
+    /* Long latencies: exact messages, whose sizes travel first, are the dearer ones. */
+    p->cluster.nic_alpha_s = p->cluster.nvlink_alpha_s = 2e-3;
+    cr_assert_eq(zipccl_samples_open(TENSORS, ratio, &p->samples, &error), ZIPCCL_OK, "%s",
+                 error.text);
+    cr_assert_eq(zipccl_program_create(&p->toy.trace, &p->cluster, p->samples, &p->program, &error),
+                 ZIPCCL_OK, "%s", error.text);
+    cr_assert_eq(
+        zipccl_pricing_create(p->program, &p->cluster, &scenario, p->samples, &p->pricing, &error),
+        ZIPCCL_OK, "%s", error.text);
+}
+
+static const struct zipccl_price *compressed(const struct priced *p, size_t event)
+{
+    return zipccl_pricing_get(p->pricing, &p->program->events[event], 0, ZIPCCL_STEP_COMPRESSED);
+}
+
+static void done(struct priced *p)
+{
+    zipccl_pricing_destroy(p->pricing);
+    zipccl_program_destroy(p->program);
+    zipccl_samples_close(p->samples);
+}
+
+/* Priced once, with samples of one ratio: the narrowest class that holds them. */
+Test(pricing, takes_the_class_that_holds_the_samples)
+{
+    static const struct {
+        double ratio;
+        int class;
+    } cases[] = {{1.51, 4}, {1.49, 3}, {1.46, 2}, {1.42, 1}, {1.30, 0}, {1.10, ZIPCCL_NO_CLASS}};
+
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct priced p;
+        const struct zipccl_price *got;
+
+        memset(&p, 0, sizeof(p));
+        toy_init(&p.toy, 8);
+        add(&p, ZIPCCL_ALLTOALL, 8 << 20, NULL);
+        price(&p, cases[i].ratio, 0);
+        got = compressed(&p, 0);
+        cr_assert_eq(got->capacity_class, cases[i].class, "ratio %.2f: class %d (%s)",
+                     cases[i].ratio, got->capacity_class, got->name);
+        cr_assert_eq(got->overflows_settled, cases[i].class != ZIPCCL_CLASS_SETTLED);
+        if (cases[i].class == ZIPCCL_NO_CLASS) {
+            /* Messages that overflow the widest class too are no fixed ones. */
+            cr_assert(strncmp(got->name, "exact", 5) == 0, "%s", got->name);
+            cr_assert_eq(got->capacity_ratio, 0);
+        } else {
+            /* What is on the wire is the capacity. */
+            cr_assert_float_eq(got->raw_bytes / got->wire_bytes, got->capacity_ratio, 1e-3);
+            cr_assert_leq(got->capacity_ratio, cases[i].ratio + 1e-9);
+        }
+        done(&p);
+    }
+}
+
+/* A ratio that falls makes the class wider. */
+Test(pricing, follows_a_change_of_the_ratio)
+{
+    struct priced p;
+
+    memset(&p, 0, sizeof(p));
+    toy_init(&p.toy, 8);
+    add(&p, ZIPCCL_ALLTOALL, 8 << 20, NULL);
+    price(&p, 1.51, -0.05);
+    cr_assert_eq(compressed(&p, 0)->capacity_class, 2);
+    done(&p);
+}
+
+/* Calls that share a class settle in the widest that one of them needs; others do not care. */
+Test(pricing, calls_of_one_count_share_a_class)
+{
+    struct priced p;
+
+    memset(&p, 0, sizeof(p));
+    toy_init(&p.toy, 8);
+    add(&p, ZIPCCL_ALL_GATHER, 8 << 20, "allgather.param.layer0.attn.step219");
+    add(&p, ZIPCCL_ALL_GATHER, 8 << 20, "reducescatter.grad.layer3.mlp.step219");
+    add(&p, ZIPCCL_ALL_GATHER, 9 << 20, "allgather.param.layer0.attn.step219");
+    price(&p, 0, 0);
+    cr_assert_eq(compressed(&p, 2)->capacity_class, ZIPCCL_CLASS_SETTLED);
+    cr_assert_lt(compressed(&p, 1)->capacity_class, ZIPCCL_CLASS_SETTLED);
+    cr_assert_eq(compressed(&p, 0)->capacity_class, compressed(&p, 1)->capacity_class);
+    cr_assert(compressed(&p, 1)->overflows_settled && !compressed(&p, 0)->overflows_settled);
+    cr_assert_gt(compressed(&p, 0)->wire_bytes / 8, compressed(&p, 2)->wire_bytes / 9);
+    done(&p);
+}
