@@ -23,7 +23,8 @@
 
 #define MAX_MICRO_BATCHES ((uint64_t)1 << 30)
 
-static const struct zipccl_import_format *const formats[] = {&zipccl_import_simai};
+static const struct zipccl_import_format *const formats[] = {&zipccl_import_simai,
+                                                             &zipccl_import_kineto};
 
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -207,6 +208,7 @@ zipccl_status zipccl_import(const char *format, const char *const *paths, size_t
     ZIPCCL_TRY(check_options(importer.options, error));
     ZIPCCL_TRY(find_format(format, paths[0], &found, error));
     snprintf(importer.report->format, sizeof importer.report->format, "%s", found->name);
+    importer.report->layers = "layers";
     status = found->run(&importer);
     zipccl_import_report_free(&own);
     return status;

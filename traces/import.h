@@ -26,8 +26,10 @@ struct zipccl_import_options {
     enum zipccl_dtype dtype;
     bool grad_dtype_given; /* 'grad_dtype' is that of gradients while they are reduced */
     enum zipccl_dtype grad_dtype;
-    uint64_t micro_batches; /* run the loop over micro-batches this often; 0: as in the file */
-    bool single_tp_as_dp;   /* simai: calls of tensor-parallel groups of one rank belong to dp */
+    uint64_t micro_batches;  /* run the loop over micro-batches this often; 0: as in the file */
+    bool single_tp_as_dp;    /* simai: calls of tensor-parallel groups of one rank belong to dp */
+    uint64_t dispatch_bytes; /* kineto: what a rank sends in one call of an expert library past
+                                NCCL, to all ranks together; 0: unknown */
 };
 
 /* Set every option to what is used if a person says nothing. */
@@ -44,7 +46,8 @@ struct zipccl_import_item {
 
 struct zipccl_import_report {
     char format[ZIPCCL_IMPORT_NAME_SIZE];
-    uint64_t nlayers;      /* rows or records that were read */
+    uint64_t nlayers;      /* rows, records or events that were read */
+    const char *layers;    /* what they are: "layers", "events"; static */
     uint64_t ncollectives; /* calls that one rank makes in the step, loops written out */
     uint64_t nguesses;     /* sum of the counts of all guesses */
     size_t nitems;
