@@ -56,6 +56,29 @@ struct zipccl_import_report {
 
 void zipccl_import_report_free(struct zipccl_import_report *report);
 
+/*
+ * The class of tensors ("class:PREFIX") in 'file' that stands best for what 'op' moves in 'dtype',
+ * by the names of the bundled samples; NULL if there is none.  Static.
+ */
+struct zipccl_safetensors;
+const char *zipccl_import_class(const struct zipccl_safetensors *file, enum zipccl_op op,
+                                enum zipccl_dtype dtype);
+
+/* True if 'file' has 'class' ("class:PREFIX") and all its tensors are of 'dtype'. */
+bool zipccl_import_class_fits(const struct zipccl_safetensors *file, const char *class,
+                              enum zipccl_dtype dtype);
+
+/*
+ * The files that 'path' means to an importer: itself, or if it is a folder those in it that end in
+ * .json or .json.gz, by name.  '*files' [*n] and what it points to are freed by
+ * zipccl_import_files_free(), also after a failure.
+ *
+ * ZIPCCL_ERR_INPUT for a folder without any; ZIPCCL_ERR_IO.
+ */
+zipccl_status zipccl_import_files(const char *path, char ***files, size_t *n,
+                                  struct zipccl_error *error);
+void zipccl_import_files_free(char **files, size_t n);
+
 /* Name of format number 'i' and what it is, for help texts; NULL after the last. */
 const char *zipccl_import_format_name(size_t i);
 const char *zipccl_import_format_about(size_t i);

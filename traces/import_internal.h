@@ -29,10 +29,7 @@ struct zipccl_import_format {
 extern const struct zipccl_import_format zipccl_import_simai;
 extern const struct zipccl_import_format zipccl_import_kineto;
 
-/* True if the samples file has 'class' ("class:PREFIX") and all its tensors are of 'dtype'. */
 struct zipccl_safetensors;
-bool zipccl_import_class_fits(const struct zipccl_safetensors *file, const char *class,
-                              enum zipccl_dtype dtype);
 
 /* Open the samples of the options as a reader of the output will find them. */
 zipccl_status zipccl_import_open_samples(const struct zipccl_importer *importer,

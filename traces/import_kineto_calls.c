@@ -406,6 +406,27 @@ static zipccl_status trace_stream(struct making *m, uint16_t stream, uint32_t *o
     return ZIPCCL_OK;
 }
 
+/* A dispatch or combine past NCCL, of the size that a person gives, among all ranks. */
+static zipccl_status replay_dispatch(struct making *m, const struct kineto_meta *own,
+                                     struct kineto_call *call)
+{
+    const struct zipccl_import_options *o = m->k->importer->options;
+    enum zipccl_dtype dtype = o->dtype_given ? o->dtype : ZIPCCL_BFLOAT16;
+    uint64_t size = zipccl_dtype_size(dtype) * m->k->world;
+    const struct kineto_meta all = {
+        .line = own->line, .size = m->k->world, .pg_name = "", .pg_desc = "", .pg_ranks = ""};
+
+    ZIPCCL_TRY(kineto_find_group(m->k, m->file, m->rank->rank, &all, &call->set, &call->part));
+    ZIPCCL_TRY(find_lane(m, call->set, "past NCCL", &call->lane));
+    call->opaque = false;
+    call->op = ZIPCCL_ALLTOALL;
+    call->dtype = (uint8_t)dtype;
+    call->count = o->dispatch_bytes / size + (o->dispatch_bytes % size != 0);
+    return zipccl_import_count(&m->at, true, "dispatch", own->line, 1,
+                               "dispatch and combine past NCCL: all-to-alls among all ranks, of "
+                               "the size that was given");
+}
+
 static zipccl_status add_call(struct making *m, uint32_t kernel, const struct kineto_meta *meta,
                               double share_from, double share_to)
 {
@@ -428,6 +449,8 @@ static zipccl_status add_call(struct making *m, uint32_t kernel, const struct ki
         call.dispatch =
             strstr(own->name, "dispatch") != NULL || strstr(own->name, "combine") != NULL;
         call.dispatch = call.dispatch && strstr(own->name, "notify") == NULL;
+        if (call.dispatch && m->k->importer->options->dispatch_bytes > 0)
+            ZIPCCL_TRY(replay_dispatch(m, own, &call));
     } else if (meta == NULL) {
         call.label = "NCCL";
         ZIPCCL_TRY(opaque(m, own, "no size", "without sizes", &call));

@@ -32,25 +32,6 @@ struct writing {
     double waiting_s, comm_s, opaque_s, foreign_s;
 };
 
-/* Names as in the bundled samples; the first that is there in the type of the call is taken. */
-static const struct {
-    enum zipccl_op op;
-    const char *class;
-} classes[] = {
-    {ZIPCCL_ALL_GATHER, "class:allgather.param"},
-    {ZIPCCL_REDUCE_SCATTER, "class:reducescatter.grad"},
-    {ZIPCCL_REDUCE_SCATTER, "class:allreduce.grad_fp32"},
-    {ZIPCCL_ALL_REDUCE, "class:allreduce.grad"},
-    {ZIPCCL_ALL_REDUCE, "class:reducescatter.grad"},
-    {ZIPCCL_ALL_REDUCE, "class:allreduce.grad_fp32"},
-    {ZIPCCL_ALLTOALL, "class:alltoall.dispatch"},
-    {ZIPCCL_ALLTOALLV, "class:alltoall.dispatch"},
-    {ZIPCCL_SENDRECV, "class:p2p.pp.hidden"},
-    {ZIPCCL_BROADCAST, "class:allgather.param"},
-    {ZIPCCL_BROADCAST, "class:allreduce.grad_fp32"},
-    {ZIPCCL_ALL_GATHER, "class:allreduce.grad_fp32"},
-};
-
 static zipccl_status nomem(const struct writing *w)
 {
     struct zipccl_place at = {w->k->importer->paths[0], 0, w->k->importer->error};
@@ -214,11 +195,10 @@ static zipccl_status bind_samples(struct writing *w)
     if (w->k->importer->options->samples == NULL)
         return ZIPCCL_OK;
     ZIPCCL_TRY(zipccl_import_open_samples(w->k->importer, &file));
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+    for (int op = 0; op < ZIPCCL_NUM_OPS; op++)
         for (int dtype = 0; dtype < ZIPCCL_NUM_DTYPES; dtype++)
-            if (w->bound[classes[i].op][dtype] == NULL &&
-                zipccl_import_class_fits(file, classes[i].class, (enum zipccl_dtype)dtype))
-                w->bound[classes[i].op][dtype] = classes[i].class;
+            w->bound[op][dtype] =
+                zipccl_import_class(file, (enum zipccl_op)op, (enum zipccl_dtype)dtype);
     zipccl_safetensors_close(file);
     return zipccl_import_count(w->k->importer, true, "samples", 0, 1,
                                "payload is taken from the classes of tensors that bear the names "

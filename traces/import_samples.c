@@ -10,6 +10,25 @@
 
 #include <string.h>
 
+/* Names as in the bundled samples; the first that is there in the type of the call is taken. */
+static const struct {
+    enum zipccl_op op;
+    const char *class;
+} classes[] = {
+    {ZIPCCL_ALL_GATHER, "class:allgather.param"},
+    {ZIPCCL_REDUCE_SCATTER, "class:reducescatter.grad"},
+    {ZIPCCL_REDUCE_SCATTER, "class:allreduce.grad_fp32"},
+    {ZIPCCL_ALL_REDUCE, "class:allreduce.grad"},
+    {ZIPCCL_ALL_REDUCE, "class:reducescatter.grad"},
+    {ZIPCCL_ALL_REDUCE, "class:allreduce.grad_fp32"},
+    {ZIPCCL_ALLTOALL, "class:alltoall.dispatch"},
+    {ZIPCCL_ALLTOALLV, "class:alltoall.dispatch"},
+    {ZIPCCL_SENDRECV, "class:p2p.pp.hidden"},
+    {ZIPCCL_BROADCAST, "class:allgather.param"},
+    {ZIPCCL_BROADCAST, "class:allreduce.grad_fp32"},
+    {ZIPCCL_ALL_GATHER, "class:allreduce.grad_fp32"},
+};
+
 zipccl_status zipccl_import_open_samples(const struct zipccl_importer *importer,
                                          const struct zipccl_safetensors **out)
 {
@@ -42,4 +61,13 @@ bool zipccl_import_class_fits(const struct zipccl_safetensors *file, const char 
         n++;
     }
     return n > 0;
+}
+
+const char *zipccl_import_class(const struct zipccl_safetensors *file, enum zipccl_op op,
+                                enum zipccl_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if (classes[i].op == op && zipccl_import_class_fits(file, classes[i].class, dtype))
+            return classes[i].class;
+    return NULL;
 }
