@@ -239,6 +239,24 @@ zipccl_status kineto_make_compute(struct kineto_import *k, struct kineto_file *f
 /* Bring the ranks together: which call of one is which of another; what has no partner is dropped. */
 zipccl_status kineto_match(struct kineto_import *k);
 
+/* Calls of one communicator on one member. */
+struct kineto_member {
+    struct kineto_rank *rank;
+    uint32_t *calls; /* [n] indices */
+    size_t n;
+};
+
+/* True if two ranks may mean one call by these. */
+bool kineto_calls_agree(const struct kineto_call *a, const struct kineto_call *b);
+
+/*
+ * Find a sequence that all members have in common, long for all.  '*kept' tells for the calls of
+ * all members, one after the other, whether they are in it; the caller frees.  '*aligned' is false
+ * if less than half of the shortest would be left, or there are too many calls to try.
+ */
+zipccl_status kineto_align(const struct kineto_import *k, const struct kineto_member *members,
+                           size_t nmembers, unsigned char **kept, bool *aligned);
+
 enum kineto_node_kind { KINETO_NODE_CALL, KINETO_NODE_SEGMENT, KINETO_NODE_OPAQUE };
 
 /* What becomes an event. */

@@ -12,16 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of one communicator on one member. */
-struct member {
-    struct kineto_rank *rank;
-    uint32_t *calls; /* [n] indices */
-    size_t n;
-};
-
 struct matching {
     struct kineto_import *k;
-    struct member *members; /* [k->nranks] */
+    struct kineto_member *members; /* [k->nranks] */
     size_t nmembers;
     uint64_t by_order, unmatched;
     uint64_t first_line;
@@ -53,11 +46,11 @@ static zipccl_status collect(struct matching *m, uint32_t set, uint32_t part, ui
     m->nmembers = 0;
     for (uint32_t i = 0; i < s->size; i++) {
         struct kineto_rank *r = kineto_recorded(m->k, s->ranks[(size_t)part * s->size + i]);
-        struct member *member = &m->members[m->nmembers];
+        struct kineto_member *member = &m->members[m->nmembers];
 
         if (r == NULL)
             continue;
-        *member = (struct member){r, malloc((r->ncalls + 1) * sizeof *member->calls), 0};
+        *member = (struct kineto_member){r, malloc((r->ncalls + 1) * sizeof *member->calls), 0};
         m->nmembers++;
         if (member->calls == NULL)
             return nomem(m->k);
@@ -75,12 +68,12 @@ static void release(struct matching *m)
     m->nmembers = 0;
 }
 
-static struct kineto_call *call_of(const struct member *m, size_t i)
+static struct kineto_call *call_of(const struct kineto_member *m, size_t i)
 {
     return &m->rank->calls[m->calls[i]];
 }
 
-static bool has_sequence(const struct member *m)
+static bool has_sequence(const struct kineto_member *m)
 {
     for (size_t i = 0; i < m->n; i++)
         if (call_of(m, i)->seq < 0 || (i > 0 && call_of(m, i)->seq <= call_of(m, i - 1)->seq))
@@ -88,7 +81,7 @@ static bool has_sequence(const struct member *m)
     return true;
 }
 
-static void drop(struct matching *m, struct member *member, size_t i)
+static void drop(struct matching *m, struct kineto_member *member, size_t i)
 {
     struct kineto_call *c = call_of(member, i);
 
@@ -106,7 +99,7 @@ static void keep_common(struct matching *m)
         bool all = true;
 
         for (size_t k = 1; k < m->nmembers; k++) {
-            struct member *o = &m->members[k];
+            struct kineto_member *o = &m->members[k];
 
             while (at[k] < o->n && call_of(o, at[k])->seq < seq)
                 drop(m, o, at[k]++);
@@ -115,7 +108,7 @@ static void keep_common(struct matching *m)
         if (!all)
             drop(m, &m->members[0], i);
         for (size_t k = 1; k < m->nmembers; k++) {
-            struct member *o = &m->members[k];
+            struct kineto_member *o = &m->members[k];
 
             if (at[k] >= o->n || call_of(o, at[k])->seq != seq)
                 continue;
@@ -130,35 +123,53 @@ static void keep_common(struct matching *m)
     free(at);
 }
 
-static void keep_first(struct matching *m)
+/* True if the n-th calls of all members are alike, as far as all have some. */
+static bool agree_by_order(const struct matching *m, size_t *least)
 {
-    size_t least = m->members[0].n;
-
+    *least = m->members[0].n;
     for (size_t k = 1; k < m->nmembers; k++)
-        least = m->members[k].n < least ? m->members[k].n : least;
+        *least = m->members[k].n < *least ? m->members[k].n : *least;
+    for (size_t k = 1; k < m->nmembers; k++)
+        for (size_t i = 0; i < *least; i++)
+            if (!kineto_calls_agree(call_of(&m->members[0], i), call_of(&m->members[k], i)))
+                return false;
+    return true;
+}
+
+/*
+ * Without numbers the n-th calls are one.  Where that does not fit, files may begin at different
+ * calls or lack some: then the longest sequence that all have in common is kept.
+ */
+static zipccl_status keep_first(struct matching *m)
+{
+    unsigned char *kept;
+    bool aligned = false;
+    size_t least;
+
+    if (!agree_by_order(m, &least)) {
+        ZIPCCL_TRY(kineto_align(m->k, m->members, m->nmembers, &kept, &aligned));
+        for (size_t k = 0, at = 0; aligned && k < m->nmembers; k++)
+            for (size_t i = 0; i < m->members[k].n; i++, at++) {
+                if (!kept[at])
+                    drop(m, &m->members[k], i);
+                m->by_order += k == 0 && kept[at];
+            }
+        free(kept);
+        if (aligned)
+            return ZIPCCL_OK;
+    }
     for (size_t k = 0; k < m->nmembers; k++)
         for (size_t i = least; i < m->members[k].n; i++)
             drop(m, &m->members[k], i);
     m->by_order += least;
-}
-
-static bool is_all_to_all(const struct kineto_call *c)
-{
-    return c->op == ZIPCCL_ALLTOALL || c->op == ZIPCCL_ALLTOALLV;
-}
-
-static bool agree(const struct kineto_call *a, const struct kineto_call *b)
-{
-    if (is_all_to_all(a) && is_all_to_all(b))
-        return a->dtype == b->dtype;
-    return a->op == b->op && a->dtype == b->dtype && a->count == b->count;
+    return ZIPCCL_OK;
 }
 
 /* What members do together must be the same. */
 static zipccl_status check_common(const struct matching *m, uint32_t set)
 {
     for (size_t k = 1; k < m->nmembers; k++) {
-        const struct member *a = &m->members[0], *b = &m->members[k];
+        const struct kineto_member *a = &m->members[0], *b = &m->members[k];
         size_t i = 0, j = 0;
 
         for (; i < a->n && j < b->n; i++, j++) {
@@ -174,7 +185,7 @@ static zipccl_status check_common(const struct matching *m, uint32_t set)
             x = call_of(a, i);
             y = call_of(b, j);
             at.line = y->line;
-            if (!agree(x, y))
+            if (!kineto_calls_agree(x, y))
                 return zipccl_place_fail(
                     &at,
                     "%s of %" PRIu64 " %s in group %s, expected %s of %" PRIu64
@@ -199,8 +210,9 @@ static zipccl_status match_lane(struct matching *m, uint32_t set, uint32_t part,
         if (sequence)
             keep_common(m);
         else
-            keep_first(m);
-        status = check_common(m, set);
+            status = keep_first(m);
+        if (status == ZIPCCL_OK)
+            status = check_common(m, set);
     }
     release(m);
     return status;

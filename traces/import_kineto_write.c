@@ -28,7 +28,7 @@ struct writing {
     double *seconds; /* [world] */
     uint64_t next_id;
     const char *bound[ZIPCCL_NUM_OPS][ZIPCCL_NUM_DTYPES]; /* classes of samples */
-    uint64_t left_out;
+    uint64_t left_out, unsure;
     double waiting_s, comm_s, opaque_s, foreign_s;
 };
 
@@ -157,7 +157,7 @@ static zipccl_status make_header(struct writing *w)
     struct zipccl_trace_group *groups = zipccl_arena_alloc(&k->arena, k->nsets + 1, sizeof *groups);
     char **streams = zipccl_arena_alloc(&k->arena, k->nstreams, sizeof *streams);
     char *model = zipccl_arena_alloc(&k->arena, 1, 120);
-    int64_t span = 0;
+    double span = 0;
 
     if (groups == NULL || streams == NULL || model == NULL)
         return nomem(w);
@@ -168,8 +168,7 @@ static zipccl_status make_header(struct writing *w)
         snprintf(streams[s], 24, s == 0 ? "compute" : "comm%" PRIu32, s);
     }
     for (size_t i = 0; i < k->nranks; i++)
-        if (k->ranks[i].last_ns - k->ranks[i].first_ns > span)
-            span = k->ranks[i].last_ns - k->ranks[i].first_ns;
+        span += 1e-9 * (double)(k->ranks[i].last_ns - k->ranks[i].first_ns) / (double)k->nranks;
     snprintf(model, 120, "PyTorch profile, %zu of %" PRIu32 " ranks, %" PRIu64 " step%s", k->nranks,
              k->world, k->nsteps, k->nsteps == 1 ? "" : "s");
     w->header = (struct zipccl_trace_header){
@@ -180,7 +179,7 @@ static zipccl_status make_header(struct writing *w)
         .generator = GENERATOR,
         .nranks = k->world,
         .ranks_per_node = k->importer->options->ranks_per_node,
-        .recorded_step_s = 1e-9 * (double)span,
+        .recorded_step_s = span,
         .samples = k->importer->options->samples,
         .nstreams = k->nstreams,
         .streams = streams};
@@ -267,6 +266,7 @@ static void time_part(struct writing *w, const struct kineto_node *n, uint32_t p
         sum += seconds;
         members++;
     }
+    w->unsure += members < s->size && !call_of(w, n)->pair;
     w->comm_s += least > 0 ? least * members : 0;
     w->waiting_s += sum - (least > 0 ? least * members : 0);
     *recorded = least > *recorded ? least : *recorded;
@@ -453,6 +453,9 @@ static zipccl_status write_events(struct writing *w)
         ZIPCCL_TRY(n->kind == KINETO_NODE_CALL ? write_call(w, n, w->split_of[w->g->order[i]])
                                                : write_timed(w, n));
     }
+    ZIPCCL_TRY(zipccl_import_count(w->k->importer, true, "recorded times", 0, w->unsure,
+                                   "recorded times of calls, of which some members have no file: "
+                                   "they may hold waiting for those"));
     return zipccl_import_count(w->k->importer, true, "partial calls", 0, w->left_out,
                                "calls that not all members of the group would make, since ranks "
                                "without a file do what others do: left out");
