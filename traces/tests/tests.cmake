@@ -13,6 +13,9 @@ zipccl_criterion_test(test_import_simai
     SOURCES tests/test_import_simai.c tests/simai_sums.c tests/scratch.c LIBS zipccl_traces)
 zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c tests/scratch.c
     LIBS zipccl_traces)
+zipccl_criterion_test(test_import_kineto
+    SOURCES tests/test_import_kineto.c tests/kineto_file.c tests/scratch.c
+    LIBS zipccl_traces ZLIB::ZLIB m)
 zipccl_criterion_test(test_trace_samples SOURCES tests/test_trace_samples.c LIBS zipccl_traces)
 zipccl_criterion_test(test_trace_use SOURCES tests/test_trace_use.c tests/scratch.c
     LIBS zipccl_traces)
