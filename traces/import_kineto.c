@@ -185,6 +185,10 @@ static zipccl_status check_file(struct kineto_import *k, const struct kineto_fil
     ZIPCCL_TRY(zipccl_import_count(&at, false, "no JSON", 0, f->nreplaced,
                                    "values that JSON lacks (NaN, infinities) and control "
                                    "characters in strings, read as null and as spaces"));
+    place.line = f->second_gpu;
+    if (f->second_gpu > 0)
+        return zipccl_place_fail(&place, "NCCL kernels of a second GPU in one file, expected the "
+                                         "file of one rank");
     if (f->nnccl > 0 || f->nforeign > 0)
         return ZIPCCL_OK;
     if (f->nkernels == 0)
@@ -216,7 +220,7 @@ static zipccl_status check_sizes(const struct kineto_import *k)
     return zipccl_place_fail(
         &place,
         "%zu communication kernels, none with op, type and size, expected \"In msg nelems\" or "
-        "shapes: record with PyTorch 2.2 or newer, activities CPU and CUDA, record_shapes=True",
+        "shapes: record with PyTorch 2.4 or newer, activities CPU and CUDA, record_shapes=True",
         n);
 }
 

@@ -134,6 +134,8 @@ struct kineto_file {
     uint64_t nreplaced; /* NaN, infinities and control characters */
     uint64_t nuntimed;  /* events whose time is no number */
     uint64_t first_untimed;
+    uint64_t nccl_pid,
+        second_gpu; /* hash of the first NCCL kernel's GPU; line of another's, 0: none */
 };
 
 /* Read 'path' (plain or gzip, a pipe too).  kineto_file_free() also after a failure. */

@@ -231,6 +231,19 @@ static bool add_meta(struct kineto_file *f, struct kineto_texts *texts,
     return true;
 }
 
+/* The profiler numbers GPUs as processes; a rank has NCCL kernels on one. */
+static void note_gpu(struct kineto_file *f, const struct kineto_event *e, uint8_t kind)
+{
+    uint64_t pid = hash(text_of(e, KINETO_KEY_PID));
+
+    if (kind != KINETO_NCCL)
+        return;
+    if (f->nnccl == 0)
+        f->nccl_pid = pid;
+    if (f->nccl_pid != pid && f->second_gpu == 0)
+        f->second_gpu = e->line;
+}
+
 static bool add_gpu(struct kineto_file *f, struct kineto_texts *texts, const struct kineto_event *e,
                     bool kernel, int64_t start, int64_t end)
 {
@@ -257,6 +270,7 @@ static bool add_gpu(struct kineto_file *f, struct kineto_texts *texts, const str
         g.meta = (uint32_t)f->nmetas;
         if (!add_meta(f, texts, e, KINETO_FROM_KERNEL, start, end))
             return false;
+        note_gpu(f, e, g.kind);
         f->nnccl += g.kind == KINETO_NCCL;
         f->nforeign += g.kind == KINETO_FOREIGN;
         *(g.kind == KINETO_NCCL ? &f->nccl_ns : &f->foreign_ns) += end - start;

@@ -58,9 +58,9 @@ struct reader {
 static const struct {
     const char *name;
     enum kineto_key key;
-} event_keys[] = {{"ph", KINETO_KEY_PH},    {"cat", KINETO_KEY_CAT}, {"name", KINETO_KEY_NAME},
-                  {"ts", KINETO_KEY_TS},    {"dur", KINETO_KEY_DUR}, {"tid", KINETO_KEY_TID},
-                  {"args", KINETO_KEY_ARGS}},
+} event_keys[] = {{"ph", KINETO_KEY_PH},   {"cat", KINETO_KEY_CAT},  {"name", KINETO_KEY_NAME},
+                  {"ts", KINETO_KEY_TS},   {"dur", KINETO_KEY_DUR},  {"pid", KINETO_KEY_PID},
+                  {"tid", KINETO_KEY_TID}, {"args", KINETO_KEY_ARGS}},
   arg_keys[] = {{"correlation", KINETO_KEY_CORRELATION},
                 {"stream", KINETO_KEY_STREAM},
                 {"wait_on_stream", KINETO_KEY_WAIT_ON},

@@ -128,17 +128,26 @@ static void make_groups(struct writing *w, struct zipccl_trace_group *groups)
     w->header.ngroups = (uint32_t)w->k->nsets;
 }
 
-/* The file's name without folder and endings; "kineto" if a trace cannot bear it. */
+/*
+ * The file's name without folder and endings, or of several files that of their folder; "kineto"
+ * if a trace cannot bear it.
+ */
 static const char *trace_name(struct writing *w)
 {
     static const char *const endings[] = {".gz", ".json", ".trace", ".pt"};
-    const char *path = w->k->importer->paths[0], *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
-    size_t n = strlen(name);
+    const char *path = w->k->importer->paths[0], *slash = strrchr(path, '/'), *name;
+    size_t n;
     char *copy;
 
     if (w->k->importer->options->name != NULL)
         return w->k->importer->options->name;
+    name = slash != NULL ? slash + 1 : path;
+    n = strlen(name);
+    if (w->k->nranks > 1 && slash != NULL && slash > path) {
+        for (name = slash; name > path && name[-1] != '/'; name--)
+            ;
+        n = (size_t)(slash - name);
+    }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t length = strlen(endings[i]);
 
@@ -156,7 +165,7 @@ static zipccl_status make_header(struct writing *w)
     struct kineto_import *k = w->k;
     struct zipccl_trace_group *groups = zipccl_arena_alloc(&k->arena, k->nsets + 1, sizeof *groups);
     char **streams = zipccl_arena_alloc(&k->arena, k->nstreams, sizeof *streams);
-    char *model = zipccl_arena_alloc(&k->arena, 1, 120);
+    char *model = zipccl_arena_alloc(&k->arena, 1, 120), steps[40];
     double span = 0;
 
     if (groups == NULL || streams == NULL || model == NULL)
@@ -169,8 +178,9 @@ static zipccl_status make_header(struct writing *w)
     }
     for (size_t i = 0; i < k->nranks; i++)
         span += 1e-9 * (double)(k->ranks[i].last_ns - k->ranks[i].first_ns) / (double)k->nranks;
-    snprintf(model, 120, "PyTorch profile, %zu of %" PRIu32 " ranks, %" PRIu64 " step%s", k->nranks,
-             k->world, k->nsteps, k->nsteps == 1 ? "" : "s");
+    snprintf(steps, sizeof steps, ", %" PRIu64 " step%s", k->nsteps, k->nsteps == 1 ? "" : "s");
+    snprintf(model, 120, "PyTorch profile, %zu of %" PRIu32 " ranks%s", k->nranks, k->world,
+             k->nsteps > 0 ? steps : "");
     w->header = (struct zipccl_trace_header){
         .version = 1,
         .name = trace_name(w),

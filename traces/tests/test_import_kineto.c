@@ -501,6 +501,14 @@ Test(import_kineto, files_that_do_not_fit_together_are_refused)
                   kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", "\"Seq\": 0"));
     write_file(path, "r1.json", &k);
     refused(2, NULL, "all_reduce of 64 bf16", "expected all_gather of 1000 bf16");
+    kineto_begin(&k, 1, 2);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
+    kineto_event(&k,
+                 "\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"%s\", \"pid\": 1, \"ts\": 9, "
+                 "\"dur\": 1",
+                 REDUCE);
+    write_file(path, "r1.json", &k);
+    refused(2, NULL, "a second GPU", "one rank");
     kineto_begin(&k, 1, 4);
     kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
     write_file(path, "r1.json", &k);
