@@ -50,6 +50,11 @@ struct kineto_sync {
     int64_t stream, wait_on_stream;
 };
 
+/* The host waits for the GPU. */
+struct kineto_block {
+    int64_t start_ns, end_ns;
+};
+
 /* What communication a file speaks of. */
 enum kineto_coll {
     KINETO_UNKNOWN,
@@ -117,8 +122,12 @@ struct kineto_file {
     struct kineto_launch *launches;
     size_t nsyncs, sync_room;
     struct kineto_sync *syncs;
+    size_t nblocks, block_room;
+    struct kineto_block *blocks; /* once joined by start, each 'end_ns' the latest so far */
     size_t nmetas, meta_room;
     struct kineto_meta *metas;
+    size_t nordered;
+    uint32_t *ordered; /* metas of the CPU by source, thread and start, once joined */
     size_t nstreams, stream_room;
     struct kineto_stream *streams;
     size_t nthreads, thread_room;
@@ -228,6 +237,32 @@ struct zipccl_importer kineto_at(const struct kineto_import *k, const char *cons
 
 /* Grow '*array' of 'size' each to hold one more than 'n'; false if memory is out. */
 bool kineto_grow(void *array, size_t *room, size_t n, size_t size);
+
+/* Indices with what they are sorted by. */
+struct kineto_keyed {
+    int64_t major, minor;
+    uint32_t index;
+};
+int kineto_compare_keyed(const void *a, const void *b);
+
+/* Sort launches by time, give GPU activities theirs, and order the CPU's metas. */
+zipccl_status kineto_join(struct kineto_file *file, struct zipccl_error *error);
+
+/* True if some thread of the host waited for the GPU at that time. */
+bool kineto_host_blocked(const struct kineto_file *file, int64_t when);
+
+/* When the host launched an activity; its start if that is not known. */
+int64_t kineto_host_time(const struct kineto_file *file, const struct kineto_gpu *gpu);
+
+/* Place in 'ordered' of the last meta of a source on a thread that starts by 'ts', or nordered. */
+size_t kineto_last_meta(const struct kineto_file *file, enum kineto_source source, uint16_t thread,
+                        int64_t ts);
+
+/* The call, no wait, around a launch or around that of an activity; NULL if there is none. */
+struct kineto_meta *kineto_around(const struct kineto_file *file,
+                                  const struct kineto_launch *launch, enum kineto_source source);
+struct kineto_meta *kineto_enclosing(const struct kineto_file *file, const struct kineto_gpu *gpu,
+                                     enum kineto_source source);
 
 zipccl_status kineto_make_calls(struct kineto_import *k, struct kineto_file *file,
                                 struct kineto_rank *rank);

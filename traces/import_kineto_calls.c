@@ -26,41 +26,12 @@ struct making {
     struct kineto_file *file;
     struct kineto_rank *rank;
     struct zipccl_importer at;
-    uint32_t *order; /* CPU metas by source, thread and start */
-    size_t norder;
     uint32_t *kernels; /* communication in host order */
     size_t nkernels;
     struct lane *lanes;
     size_t nlanes, lane_room;
     int64_t *last_launch; /* [nthreads] of communication before this one */
 };
-
-/* Sorting by what the arrays index needs a context, so keys are laid out beside the indices. */
-struct keyed {
-    uint64_t major;
-    int64_t minor;
-    uint32_t index;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-    const struct keyed *x = a, *y = b;
-
-    if (x->major != y->major)
-        return x->major < y->major ? -1 : 1;
-    if (x->minor != y->minor)
-        return x->minor < y->minor ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static int compare_launches(const void *a, const void *b)
-{
-    const struct kineto_launch *x = a, *y = b;
-
-    if (x->ts_ns != y->ts_ns)
-        return x->ts_ns < y->ts_ns ? -1 : 1;
-    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
-}
 
 static zipccl_status nomem(const struct making *m)
 {
@@ -69,119 +40,26 @@ static zipccl_status nomem(const struct making *m)
     return zipccl_place_nomem(&at);
 }
 
-/* Give each GPU activity the call that launched it. */
-static zipccl_status join_launches(struct making *m)
+/* Communication kernels in the order of their launches, then of their starts. */
+static zipccl_status sort_kernels(struct making *m)
 {
-    struct kineto_file *f = m->file;
-    struct keyed *keys;
+    const struct kineto_file *f = m->file;
+    struct kineto_keyed *keys = malloc((f->nnccl + f->nforeign + 1) * sizeof *keys);
 
-    qsort(f->launches, f->nlaunches, sizeof *f->launches, compare_launches);
-    keys = malloc((f->nlaunches + 1) * sizeof *keys);
-    if (keys == NULL)
+    m->kernels = malloc((f->nnccl + f->nforeign + 1) * sizeof *m->kernels);
+    if (keys == NULL || m->kernels == NULL) {
+        free(keys);
         return nomem(m);
-    for (size_t i = 0; i < f->nlaunches; i++)
-        keys[i] = (struct keyed){f->launches[i].correlation, 0, (uint32_t)i};
-    qsort(keys, f->nlaunches, sizeof *keys, compare_keyed);
-    for (size_t i = 0; i < f->ngpu; i++) {
-        size_t low = 0, high = f->nlaunches;
-
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-
-            if (keys[middle].major < f->gpu[i].correlation)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        while (low < f->nlaunches && keys[low].major == f->gpu[i].correlation &&
-               f->launches[keys[low].index].wait)
-            low++;
-        if (low < f->nlaunches && keys[low].major == f->gpu[i].correlation)
-            f->gpu[i].launch = keys[low].index;
     }
-    free(keys);
-    return ZIPCCL_OK;
-}
-
-static int64_t host_time(const struct kineto_file *f, const struct kineto_gpu *g)
-{
-    return g->launch != KINETO_NONE ? f->launches[g->launch].ts_ns : g->start_ns;
-}
-
-static zipccl_status sorted(const struct making *m, struct keyed *keys, size_t n, uint32_t **out)
-{
-    qsort(keys, n, sizeof *keys, compare_keyed);
-    *out = malloc((n + 1) * sizeof **out);
-    for (size_t i = 0; *out != NULL && i < n; i++)
-        (*out)[i] = keys[i].index;
-    free(keys);
-    return *out != NULL ? ZIPCCL_OK : nomem(m);
-}
-
-static zipccl_status sort_all(struct making *m)
-{
-    struct kineto_file *f = m->file;
-    struct keyed *keys = malloc((f->nmetas + 1) * sizeof *keys);
-
-    if (keys == NULL)
-        return nomem(m);
-    for (size_t i = 0; i < f->nmetas; i++)
-        if (f->metas[i].source != KINETO_FROM_KERNEL)
-            keys[m->norder++] =
-                (struct keyed){(uint64_t)f->metas[i].source << 32 | f->metas[i].thread,
-                               f->metas[i].start_ns, (uint32_t)i};
-    ZIPCCL_TRY(sorted(m, keys, m->norder, &m->order));
-    keys = malloc((f->nmetas + 1) * sizeof *keys);
-    if (keys == NULL)
-        return nomem(m);
     for (size_t i = 0; i < f->ngpu; i++)
         if (f->gpu[i].meta != KINETO_NONE)
-            keys[m->nkernels++] = (struct keyed){0, host_time(f, &f->gpu[i]), (uint32_t)i};
-    return sorted(m, keys, m->nkernels, &m->kernels);
-}
-
-/* Place in 'order' of the last meta of a source on a thread that starts by 'ts'; norder if none. */
-static size_t last_by(const struct making *m, enum kineto_source source, uint16_t thread,
-                      int64_t ts)
-{
-    uint64_t major = (uint64_t)source << 32 | thread;
-    size_t low = 0, high = m->norder;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct kineto_meta *meta = &m->file->metas[m->order[middle]];
-        uint64_t other = (uint64_t)meta->source << 32 | meta->thread;
-
-        if (other < major || (other == major && meta->start_ns <= ts))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
-        return m->norder;
-    low--;
-    return m->file->metas[m->order[low]].source == (uint8_t)source &&
-                   m->file->metas[m->order[low]].thread == thread
-               ? low
-               : m->norder;
-}
-
-/* The meta that encloses the launch of a kernel; NULL if there is none. */
-static struct kineto_meta *enclosing(const struct making *m, const struct kineto_gpu *g,
-                                     enum kineto_source source)
-{
-    const struct kineto_launch *l;
-    struct kineto_meta *meta;
-    size_t at;
-
-    if (g->launch == KINETO_NONE)
-        return NULL;
-    l = &m->file->launches[g->launch];
-    at = last_by(m, source, l->thread, l->ts_ns);
-    if (at == m->norder)
-        return NULL;
-    meta = &m->file->metas[m->order[at]];
-    return meta->end_ns >= l->ts_ns && meta->coll != KINETO_WAIT ? meta : NULL;
+            keys[m->nkernels++] = (struct kineto_keyed){kineto_host_time(f, &f->gpu[i]),
+                                                        f->gpu[i].start_ns, (uint32_t)i};
+    qsort(keys, m->nkernels, sizeof *keys, kineto_compare_keyed);
+    for (size_t i = 0; i < m->nkernels; i++)
+        m->kernels[i] = keys[i].index;
+    free(keys);
+    return ZIPCCL_OK;
 }
 
 static bool is_data(const struct kineto_meta *meta)
@@ -436,7 +314,7 @@ static zipccl_status add_call(struct making *m, uint32_t kernel, const struct ki
     double length = (double)(g->end_ns - g->start_ns);
     struct kineto_call call = {.start_ns = g->start_ns + (int64_t)(length * share_from),
                                .end_ns = g->start_ns + (int64_t)(length * share_to),
-                               .host_ns = host_time(m->file, g),
+                               .host_ns = kineto_host_time(m->file, g),
                                .line = own->line,
                                .seq = -1,
                                .kernel = kernel,
@@ -478,11 +356,11 @@ static zipccl_status add_grouped(struct making *m, uint32_t kernel, bool *any)
     if (g->launch == KINETO_NONE)
         return ZIPCCL_OK;
     l = &m->file->launches[g->launch];
-    last = last_by(m, KINETO_FROM_CPU, l->thread, l->ts_ns);
-    if (last == m->norder)
+    last = kineto_last_meta(m->file, KINETO_FROM_CPU, l->thread, l->ts_ns);
+    if (last == m->file->nordered)
         return ZIPCCL_OK;
     for (first = last + 1; first > 0; first--) {
-        const struct kineto_meta *meta = &m->file->metas[m->order[first - 1]];
+        const struct kineto_meta *meta = &m->file->metas[m->file->ordered[first - 1]];
 
         if (meta->source != KINETO_FROM_CPU || meta->thread != l->thread ||
             meta->start_ns <= m->last_launch[l->thread])
@@ -493,7 +371,7 @@ static zipccl_status add_grouped(struct making *m, uint32_t kernel, bool *any)
         }
     }
     for (size_t i = first; i <= last; i++) {
-        struct kineto_meta *meta = &m->file->metas[m->order[i]];
+        struct kineto_meta *meta = &m->file->metas[m->file->ordered[i]];
         double part = (1 + (double)(meta->in > meta->out ? meta->in : meta->out)) / sum;
 
         if (!is_data(meta) || meta->used)
@@ -517,13 +395,13 @@ static zipccl_status add_kernel(struct making *m, uint32_t kernel)
 
     if (g->kind == KINETO_FOREIGN || is_data(meta))
         return add_call(m, kernel, meta, 0, 1);
-    meta = enclosing(m, g, KINETO_FROM_CPU);
+    meta = kineto_enclosing(m->file, g, KINETO_FROM_CPU);
     if (meta != NULL && is_data(meta))
         return add_call(m, kernel, meta, 0, 1);
     ZIPCCL_TRY(add_grouped(m, kernel, &done));
     if (done)
         return ZIPCCL_OK;
-    meta = enclosing(m, g, KINETO_FROM_ANNOTATION);
+    meta = kineto_enclosing(m->file, g, KINETO_FROM_ANNOTATION);
     if (meta == NULL || !is_data(meta))
         return add_call(m, kernel, NULL, 0, 1);
     ZIPCCL_TRY(zipccl_import_count(&m->at, true, "size from shape", meta->line, 1,
@@ -536,7 +414,8 @@ static zipccl_status add_kernel(struct making *m, uint32_t kernel)
 static void mark_used(struct making *m)
 {
     for (size_t i = 0; i < m->nkernels; i++) {
-        struct kineto_meta *meta = enclosing(m, &m->file->gpu[m->kernels[i]], KINETO_FROM_CPU);
+        struct kineto_meta *meta =
+            kineto_enclosing(m->file, &m->file->gpu[m->kernels[i]], KINETO_FROM_CPU);
 
         if (meta != NULL && m->file->gpu[m->kernels[i]].kind == KINETO_NCCL)
             meta->used = true;
@@ -547,8 +426,8 @@ static zipccl_status make_all(struct making *m)
 {
     uint64_t unlaunched = 0;
 
-    ZIPCCL_TRY(join_launches(m));
-    ZIPCCL_TRY(sort_all(m));
+    ZIPCCL_TRY(kineto_join(m->file, m->at.error));
+    ZIPCCL_TRY(sort_kernels(m));
     m->last_launch = malloc((m->file->nthreads + 1) * sizeof *m->last_launch);
     if (m->last_launch == NULL)
         return nomem(m);
@@ -575,7 +454,6 @@ zipccl_status kineto_make_calls(struct kineto_import *k, struct kineto_file *fil
     struct making m = {.k = k, .file = file, .rank = rank, .at = kineto_at(k, &file->path)};
     zipccl_status status = make_all(&m);
 
-    free(m.order);
     free(m.kernels);
     free(m.lanes);
     free(m.last_launch);

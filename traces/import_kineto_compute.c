@@ -21,13 +21,19 @@
 
 #define ANY_STREAM 1u /* bit of a mask of trace streams: which one is not told */
 
+/* Streams as bits, and when the host asked for it: calls launched later are not meant. */
+struct wait {
+    uint64_t streams;
+    int64_t asked_ns;
+};
+
 struct layout {
     struct kineto_import *k;
     struct kineto_file *file;
     struct kineto_rank *rank;
     struct zipccl_importer at;
     uint32_t *order;           /* [nkernels] GPU activities in host order */
-    uint64_t *waits;           /* [nlaunches] streams that compute launched here waits for */
+    struct wait *waits;        /* [nlaunches] what compute launched here waits for */
     uint32_t *latest, *waited; /* [nstreams] calls plus 1, 0: none */
     uint32_t *before;          /* [ncalls] the call before it in its stream, plus 1 */
     size_t room;
@@ -38,20 +44,6 @@ struct layout {
     uint64_t guessed, timed;
 };
 
-struct keyed {
-    int64_t key;
-    uint32_t index;
-};
-
-static int compare_keyed(const void *a, const void *b)
-{
-    const struct keyed *x = a, *y = b;
-
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
 static zipccl_status nomem(const struct layout *l)
 {
     struct zipccl_place at = {l->file->path, 0, l->at.error};
@@ -59,23 +51,19 @@ static zipccl_status nomem(const struct layout *l)
     return zipccl_place_nomem(&at);
 }
 
-static int64_t host_time(const struct kineto_file *f, const struct kineto_gpu *g)
-{
-    return g->launch != KINETO_NONE ? f->launches[g->launch].ts_ns : g->start_ns;
-}
-
 static zipccl_status sort_kernels(struct layout *l)
 {
     struct kineto_file *f = l->file;
-    struct keyed *keys = malloc((f->ngpu + 1) * sizeof *keys);
+    struct kineto_keyed *keys = malloc((f->ngpu + 1) * sizeof *keys);
     size_t n = 0;
 
     if (keys == NULL)
         return nomem(l);
     for (size_t i = 0; i < f->ngpu; i++)
         if (f->gpu[i].meta == KINETO_NONE)
-            keys[n++] = (struct keyed){host_time(f, &f->gpu[i]), (uint32_t)i};
-    qsort(keys, n, sizeof *keys, compare_keyed);
+            keys[n++] = (struct kineto_keyed){kineto_host_time(f, &f->gpu[i]), f->gpu[i].start_ns,
+                                              (uint32_t)i};
+    qsort(keys, n, sizeof *keys, kineto_compare_keyed);
     l->order = malloc((n + 1) * sizeof *l->order);
     for (size_t i = 0; l->order != NULL && i < n; i++)
         l->order[i] = keys[i].index;
@@ -87,6 +75,18 @@ static zipccl_status sort_kernels(struct layout *l)
 static const struct kineto_gpu *kernel(const struct layout *l, size_t i)
 {
     return &l->file->gpu[l->order[i]];
+}
+
+/* True if a call comes before a kernel; what one graph launches goes by its start. */
+static bool precedes(const struct layout *l, uint32_t call, size_t i)
+{
+    const struct kineto_call *c = &l->rank->calls[call];
+    int64_t host;
+
+    if (i >= l->rank->nkernels)
+        return true;
+    host = kineto_host_time(l->file, kernel(l, i));
+    return c->host_ns != host ? c->host_ns < host : c->start_ns <= kernel(l, i)->start_ns;
 }
 
 /* Trace stream of the communication in a GPU stream; 0 if there is none. */
@@ -121,34 +121,70 @@ static uint64_t wait_mask(const struct layout *l, const struct kineto_launch *wa
     return stream < 64 ? (uint64_t)1 << stream : ANY_STREAM;
 }
 
-/* A wait binds what its thread launches next; before communication it is a wait for compute. */
+/* True if the wait is part of a call: communication that waits for compute. */
+static bool is_of_call(const struct layout *l, size_t wait, const unsigned char *kind)
+{
+    const struct kineto_file *f = l->file;
+    const struct kineto_meta *cpu = kineto_around(f, &f->launches[wait], KINETO_FROM_CPU);
+
+    /* Old profilers do not name what record_param_comms is of: it may be a wait. */
+    if ((cpu != NULL && (cpu->used || cpu->coll != KINETO_UNKNOWN)) ||
+        kineto_around(f, &f->launches[wait], KINETO_FROM_ANNOTATION) != NULL)
+        return true;
+    /* Without the CPU's word, by what the thread launches next. */
+    for (size_t i = wait + 1; f->nordered == 0 && i < f->nlaunches; i++)
+        if (f->launches[i].thread == f->launches[wait].thread && kind[i] > 0)
+            return kind[i] == 2;
+    return false;
+}
+
+/*
+ * Other waits bind what the host launches to compute from then on: on their thread the next
+ * launch, on others, which do not say which streams they mean, all until then.
+ */
+static void bind_waits(struct layout *l, const unsigned char *kind, struct wait *pending)
+{
+    struct kineto_file *f = l->file;
+
+    for (size_t i = 0; i < f->nlaunches; i++) {
+        struct wait *own = &pending[f->launches[i].thread];
+
+        if (f->launches[i].wait && !is_of_call(l, i, kind)) {
+            own->streams |= wait_mask(l, &f->launches[i]);
+            own->asked_ns = f->launches[i].ts_ns;
+        }
+        for (size_t t = 0; kind[i] == 1 && t < f->nthreads; t++)
+            if (pending[t].streams != 0) {
+                l->waits[i].streams |= pending[t].streams;
+                if (pending[t].asked_ns > l->waits[i].asked_ns)
+                    l->waits[i].asked_ns = pending[t].asked_ns;
+            }
+        if (kind[i] == 1)
+            own->streams = 0;
+    }
+}
+
 static zipccl_status find_waits(struct layout *l)
 {
     struct kineto_file *f = l->file;
-    uint64_t *pending = calloc(f->nthreads + 1, sizeof *pending);
     unsigned char *kind = calloc(f->nlaunches + 1, 1);
+    struct wait *pending = calloc(f->nthreads + 1, sizeof *pending);
 
-    qsort(f->syncs, f->nsyncs, sizeof *f->syncs, compare_syncs);
+    if (f->nsyncs > 0)
+        qsort(f->syncs, f->nsyncs, sizeof *f->syncs, compare_syncs);
     l->waits = calloc(f->nlaunches + 1, sizeof *l->waits);
-    for (size_t i = 0; kind != NULL && i < f->ngpu; i++)
-        if (f->gpu[i].launch != KINETO_NONE)
-            kind[f->gpu[i].launch] = f->gpu[i].meta == KINETO_NONE ? 1 : 2;
-    for (size_t i = 0; pending != NULL && kind != NULL && l->waits != NULL && i < f->nlaunches;
-         i++) {
-        const struct kineto_launch *launch = &f->launches[i];
-
-        if (launch->wait)
-            pending[launch->thread] |= wait_mask(l, launch);
-        if (kind[i] == 1)
-            l->waits[i] = pending[launch->thread];
-        if (kind[i] > 0)
-            pending[launch->thread] = 0;
-    }
-    free(kind);
-    if (pending == NULL || l->waits == NULL) {
+    if (kind == NULL || pending == NULL || l->waits == NULL) {
+        free(kind);
         free(pending);
         return nomem(l);
     }
+    for (size_t i = 0; i < f->nlaunches; i++)
+        l->waits[i].asked_ns = INT64_MIN;
+    for (size_t i = 0; i < f->ngpu; i++)
+        if (f->gpu[i].launch != KINETO_NONE)
+            kind[f->gpu[i].launch] = f->gpu[i].meta == KINETO_NONE ? 1 : 2;
+    bind_waits(l, kind, pending);
+    free(kind);
     free(pending);
     return ZIPCCL_OK;
 }
@@ -176,39 +212,55 @@ static zipccl_status open_segment(struct layout *l, size_t first_kernel, uint32_
     return ZIPCCL_OK;
 }
 
-/* The latest call of a stream that had ended by 'when' and was not waited for yet; 0: none. */
-static uint32_t ended_call(const struct layout *l, uint32_t stream, int64_t when)
+/*
+ * The latest call of a stream that had ended by 'when', launched by 'asked', that was not waited
+ * for yet; 0: none.
+ */
+static uint32_t ended_call(const struct layout *l, uint32_t stream, int64_t when, int64_t asked)
 {
     uint32_t call = l->latest[stream];
 
-    while (call > l->waited[stream] && l->rank->calls[call - 1].end_ns > when + TOLERANCE_NS)
+    while (call > l->waited[stream] && (l->rank->calls[call - 1].end_ns > when + TOLERANCE_NS ||
+                                        l->rank->calls[call - 1].host_ns > asked))
         call = l->before[call - 1];
     return call > l->waited[stream] ? call : 0;
 }
 
+/* True if compute that starts at 'start' seems to have waited for the call's end. */
+static bool seems_awaited(const struct layout *l, const struct kineto_call *c, int64_t start,
+                          int64_t host)
+{
+    if (c->end_ns <= l->prev_end || start <= l->prev_end)
+        return false;
+    return !l->file->has_waits || host == c->host_ns ||
+           (host > c->end_ns && kineto_host_blocked(l->file, c->end_ns));
+}
+
 /* Calls that compute starting at 'start', launched at 'host', waited for; into 'deps'. */
-static uint32_t find_deps(struct layout *l, int64_t start, int64_t host, uint64_t mask,
+static uint32_t find_deps(struct layout *l, int64_t start, int64_t host, const struct wait *wait,
                           uint32_t *deps)
 {
     uint32_t n = 0;
 
     for (uint32_t s = 1; s < l->k->nstreams; s++) {
-        uint32_t call = ended_call(l, s, start);
-        const struct kineto_call *c = call > 0 ? &l->rank->calls[call - 1] : NULL;
-        bool told, guessed, timed;
+        uint32_t any = ended_call(l, s, start, INT64_MAX);
+        bool told = wait != NULL && s < 64 && wait->streams >> s & 1;
+        bool guessed = wait != NULL && (wait->streams & ANY_STREAM);
+        uint32_t asked = told || guessed ? ended_call(l, s, start, wait->asked_ns) : 0;
+        bool timed;
 
-        if (c == NULL)
+        if (any == 0)
             continue;
-        told = c->blocking || (s < 64 && mask >> s & 1);
-        guessed = mask & ANY_STREAM;
-        timed = c->end_ns > l->prev_end && start > l->prev_end &&
-                (!l->file->has_waits || host > c->end_ns);
-        if (!told && !guessed && !timed)
+        timed = seems_awaited(l, &l->rank->calls[any - 1], start, host);
+        if (l->rank->calls[any - 1].blocking || timed)
+            asked = any;
+        else if (asked > 0)
+            l->guessed += !told;
+        if (asked == 0)
             continue;
-        l->guessed += !told && guessed;
-        l->timed += !told && !guessed;
-        l->waited[s] = call;
-        deps[n++] = call - 1;
+        l->timed += timed && !l->rank->calls[any - 1].blocking;
+        l->waited[s] = asked;
+        deps[n++] = asked - 1;
     }
     return n;
 }
@@ -231,7 +283,7 @@ static zipccl_status take_call(struct layout *l, uint32_t i, size_t nkernels, ui
     l->rank->kernels_before[i] = (uint32_t)nkernels;
     l->open = false;
     if (c->host_ns > l->prev_end + MIN_GAP_NS && c->host_ns <= c->start_ns + TOLERANCE_NS) {
-        uint32_t n = find_deps(l, c->host_ns, c->host_ns, 0, deps);
+        uint32_t n = find_deps(l, c->host_ns, c->host_ns, NULL, deps);
 
         ZIPCCL_TRY(open_segment(l, nkernels, i, deps, n));
         l->prev_end = c->host_ns;
@@ -246,8 +298,8 @@ static zipccl_status take_call(struct layout *l, uint32_t i, size_t nkernels, ui
 static zipccl_status take_kernel(struct layout *l, size_t i, uint32_t *deps)
 {
     const struct kineto_gpu *g = kernel(l, i);
-    uint64_t mask = g->launch != KINETO_NONE ? l->waits[g->launch] : 0;
-    uint32_t n = find_deps(l, g->start_ns, host_time(l->file, g), mask, deps);
+    const struct wait *wait = g->launch != KINETO_NONE ? &l->waits[g->launch] : NULL;
+    uint32_t n = find_deps(l, g->start_ns, kineto_host_time(l->file, g), wait, deps);
 
     if (n > 0 || !l->open)
         ZIPCCL_TRY(open_segment(l, i, KINETO_NONE, deps, n));
@@ -266,9 +318,7 @@ static zipccl_status lay_out(struct layout *l)
 
     l->prev_end = r->first_ns;
     for (size_t i = 0; i <= r->nkernels && status == ZIPCCL_OK; i++) {
-        int64_t host = i < r->nkernels ? host_time(l->file, kernel(l, i)) : INT64_MAX;
-
-        while (call < r->ncalls && r->calls[call].host_ns <= host && status == ZIPCCL_OK)
+        while (call < r->ncalls && precedes(l, call, i) && status == ZIPCCL_OK)
             status = take_call(l, call++, i, deps);
         if (i < r->nkernels && status == ZIPCCL_OK)
             status = take_kernel(l, i, deps);
@@ -326,8 +376,7 @@ static bool same_call(const struct kineto_call *a, const struct kineto_call *b)
            a->redop == b->redop && (a->count == b->count || a->op == ZIPCCL_ALLTOALLV) &&
            a->stream == b->stream && a->src == b->src && a->dst == b->dst &&
            a->opaque == b->opaque && a->foreign == b->foreign && a->dispatch == b->dispatch &&
-           a->blocking == b->blocking && a->pair == b->pair &&
-           (a->kernel == 0 || b->kernel == 0 || a->kernel == b->kernel) &&
+           a->blocking == b->blocking && a->pair == b->pair && a->kernel == b->kernel &&
            (a->in_split == NULL) == (b->in_split == NULL) &&
            (a->label == b->label ||
             (a->label != NULL && b->label != NULL && strcmp(a->label, b->label) == 0));
@@ -349,12 +398,9 @@ static void count_before(struct layout *l)
     struct kineto_rank *r = l->rank;
     uint32_t call = 0;
 
-    for (size_t i = 0; i <= r->nkernels; i++) {
-        int64_t host = i < r->nkernels ? host_time(l->file, kernel(l, i)) : INT64_MAX;
-
-        while (call < r->ncalls && r->calls[call].host_ns <= host)
+    for (size_t i = 0; i <= r->nkernels; i++)
+        while (call < r->ncalls && precedes(l, call, i))
             r->kernels_before[call++] = (uint32_t)i;
-    }
 }
 
 /* First start and last end of what the GPU did. */

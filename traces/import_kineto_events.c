@@ -290,13 +290,24 @@ static bool launches_something(const char *name)
            strstr(name, "Memset") != NULL;
 }
 
-static bool add_runtime(struct kineto_file *f, const struct kineto_event *e, int64_t start)
+static bool add_block(struct kineto_file *f, int64_t start, int64_t end)
+{
+    if (!kineto_grow(&f->blocks, &f->block_room, f->nblocks, sizeof *f->blocks))
+        return false;
+    f->blocks[f->nblocks++] = (struct kineto_block){start, end};
+    return true;
+}
+
+static bool add_runtime(struct kineto_file *f, const struct kineto_event *e, int64_t start,
+                        int64_t end)
 {
     const char *name = text_of(e, KINETO_KEY_NAME);
     bool wait = strstr(name, "StreamWaitEvent") != NULL;
     struct kineto_launch l = {.ts_ns = start, .wait = wait};
     int64_t number = 0;
 
+    if (strstr(name, "Synchronize") != NULL)
+        return add_block(f, start, end);
     if (!wait && !launches_something(name))
         return true;
     f->has_waits |= wait;
@@ -369,7 +380,7 @@ zipccl_status kineto_take_event(struct kineto_file *f, struct kineto_texts *text
     if (kernel || memory)
         done = add_gpu(f, texts, e, kernel, start, start + length);
     else if (runtime)
-        done = add_runtime(f, e, start);
+        done = add_runtime(f, e, start, start + length);
     else if (cpu)
         done = add_meta(f, texts, e, KINETO_FROM_CPU, start, start + length);
     else if (annotation)

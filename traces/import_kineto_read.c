@@ -450,7 +450,9 @@ void kineto_file_free(struct kineto_file *file)
     free(file->gpu);
     free(file->launches);
     free(file->syncs);
+    free(file->blocks);
     free(file->metas);
+    free(file->ordered);
     free(file->streams);
     free(file->threads);
     free(file->pgs);

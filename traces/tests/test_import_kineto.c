@@ -449,6 +449,32 @@ Test(import_kineto, synchronization_events_tell_who_waits)
     zipccl_trace_destroy(t);
 }
 
+/* Compute that the host launches late waits for a call only if the host waited for the GPU. */
+Test(import_kineto, a_host_that_waits_makes_compute_wait)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        struct kineto_text k;
+        struct zipccl_trace *t;
+        char path[SCRATCH_PATH];
+
+        kineto_begin(&k, 0, 2);
+        kineto_wait(&k, 0);
+        kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20,
+                      kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", ""));
+        if (waits)
+            kineto_event(&k, "\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": "
+                             "\"cudaStreamSynchronize\", \"tid\": 100, \"ts\": 5, \"dur\": 27");
+        kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 50, 60, 5, "");
+        write_file(path, "r0.json", &k);
+        t = import(1);
+        cr_expect_eq(counted("wait by time"), (uint64_t)waits);
+        cr_expect_eq(find(t, ZIPCCL_EVENT_COMPUTE, 0)->ndeps, (uint32_t)waits);
+        /* From the call's end, or from the start of the step, to the end of the kernel. */
+        cr_expect(near(find(t, ZIPCCL_EVENT_COMPUTE, 0)->duration_s, waits ? 35e-6 : 55e-6));
+        zipccl_trace_destroy(t);
+    }
+}
+
 Test(import_kineto, sizes_that_overflowed_are_mended_and_counted)
 {
     struct kineto_text k;
