@@ -109,10 +109,11 @@ static int compare_syncs(const void *a, const void *b)
 static uint64_t wait_mask(const struct layout *l, const struct kineto_launch *wait)
 {
     struct kineto_sync key = {.correlation = wait->correlation};
-    const struct kineto_sync *s =
-        bsearch(&key, l->file->syncs, l->file->nsyncs, sizeof *l->file->syncs, compare_syncs);
+    const struct kineto_sync *s = NULL;
     uint32_t stream;
 
+    if (l->file->nsyncs > 0)
+        s = bsearch(&key, l->file->syncs, l->file->nsyncs, sizeof *l->file->syncs, compare_syncs);
     if (s == NULL)
         return ANY_STREAM;
     stream = comm_stream(l->file, s->wait_on_stream);

@@ -447,7 +447,8 @@ static zipccl_status sort_nodes(struct kineto_import *k, struct kineto_graph *g)
         free(first);
         return nomem(k);
     }
-    qsort(g->edges, g->nedges, sizeof *g->edges, compare_edges);
+    if (g->nedges > 0)
+        qsort(g->edges, g->nedges, sizeof *g->edges, compare_edges);
     for (size_t e = 0; e < g->nedges; e++) {
         g->nodes[g->edges[e].to].nin++;
         first[g->edges[e].from + 1]++;
