@@ -315,6 +315,7 @@ struct kineto_family {
 
 struct kineto_edge {
     uint32_t from, to;
+    bool soft; /* the order of sends and receives in a stream, which buffers may have changed */
 };
 
 struct kineto_graph {

@@ -88,13 +88,13 @@ static zipccl_status find_families(struct building *b, uint32_t set, unsigned ch
     return ZIPCCL_OK;
 }
 
-static bool add_edge(struct kineto_graph *g, uint32_t from, uint32_t to)
+static bool add_edge(struct kineto_graph *g, uint32_t from, uint32_t to, bool soft)
 {
     if (from == to)
         return true;
     if (!kineto_grow(&g->edges, &g->edge_room, g->nedges, sizeof *g->edges))
         return false;
-    g->edges[g->nedges++] = (struct kineto_edge){from, to};
+    g->edges[g->nedges++] = (struct kineto_edge){from, to, soft};
     return true;
 }
 
@@ -328,10 +328,12 @@ static zipccl_status order_calls(struct building *b, uint32_t class, uint32_t ea
                                  uint32_t later)
 {
     const uint32_t *first = b->g->first_link[class];
+    const struct kineto_call *calls = b->k->ranks[class].calls;
+    bool soft = calls[earlier].pair && calls[later].pair;
 
     for (uint32_t x = first[earlier]; x < first[earlier + 1]; x++)
         for (uint32_t y = first[later]; y < first[later + 1]; y++)
-            if (!add_edge(b->g, b->g->links[x], b->g->links[y]))
+            if (!add_edge(b->g, b->g->links[x], b->g->links[y], soft))
                 return nomem(b->k);
     return ZIPCCL_OK;
 }
@@ -372,19 +374,19 @@ static zipccl_status add_edges(struct building *b, uint32_t class)
 
     ZIPCCL_TRY(order_streams(b, class));
     for (uint32_t s = 0; s < r->nsegments; s++) {
-        if (s > 0 && !add_edge(b->g, segment[s - 1], segment[s]))
+        if (s > 0 && !add_edge(b->g, segment[s - 1], segment[s], false))
             return nomem(b->k);
         for (uint32_t d = 0; d < r->segments[s].ndeps; d++) {
             uint32_t call = r->segments[s].deps[d];
 
             for (uint32_t l = first[call]; l < first[call + 1]; l++)
-                if (!add_edge(b->g, b->g->links[l], segment[s]))
+                if (!add_edge(b->g, b->g->links[l], segment[s], false))
                     return nomem(b->k);
         }
     }
     for (uint32_t i = 0; i < r->ncalls; i++)
         for (uint32_t l = first[i]; r->waits_for[i] != KINETO_NONE && l < first[i + 1]; l++)
-            if (!add_edge(b->g, segment[r->waits_for[i]], b->g->links[l]))
+            if (!add_edge(b->g, segment[r->waits_for[i]], b->g->links[l], false))
                 return nomem(b->k);
     return ZIPCCL_OK;
 }
@@ -435,22 +437,16 @@ static int compare_edges(const void *a, const void *b)
     return x->to < y->to ? -1 : x->to > y->to;
 }
 
-static zipccl_status sort_nodes(struct kineto_import *k, struct kineto_graph *g)
+/* Order the nodes; returns how many could be. */
+static size_t try_order(struct kineto_graph *g, bool soft, uint32_t *heap, size_t *first)
 {
-    uint32_t *heap = malloc((g->nnodes + 1) * sizeof *heap);
-    size_t *first = calloc(g->nnodes + 2, sizeof *first), nheap = 0, n = 0;
-    struct zipccl_place at = {k->importer->paths[0], 0, k->importer->error};
+    size_t nheap = 0, n = 0;
 
-    g->order = malloc((g->nnodes + 1) * sizeof *g->order);
-    if (heap == NULL || first == NULL || g->order == NULL) {
-        free(heap);
-        free(first);
-        return nomem(k);
-    }
-    if (g->nedges > 0)
-        qsort(g->edges, g->nedges, sizeof *g->edges, compare_edges);
+    memset(first, 0, (g->nnodes + 2) * sizeof *first);
+    for (size_t i = 0; i < g->nnodes; i++)
+        g->nodes[i].nin = 0;
     for (size_t e = 0; e < g->nedges; e++) {
-        g->nodes[g->edges[e].to].nin++;
+        g->nodes[g->edges[e].to].nin += soft || !g->edges[e].soft;
         first[g->edges[e].from + 1]++;
     }
     for (size_t i = 0; i < g->nnodes; i++) {
@@ -463,9 +459,29 @@ static zipccl_status sort_nodes(struct kineto_import *k, struct kineto_graph *g)
 
         g->order[n++] = node;
         for (size_t e = first[node]; e < first[node + 1]; e++)
-            if (--g->nodes[g->edges[e].to].nin == 0)
+            if ((soft || !g->edges[e].soft) && --g->nodes[g->edges[e].to].nin == 0)
                 push(g, heap, nheap++, g->edges[e].to);
     }
+    return n;
+}
+
+static zipccl_status sort_nodes(struct kineto_import *k, struct kineto_graph *g)
+{
+    uint32_t *heap = malloc((g->nnodes + 1) * sizeof *heap);
+    size_t *first = malloc((g->nnodes + 2) * sizeof *first), n, all;
+    struct zipccl_place at = {k->importer->paths[0], 0, k->importer->error};
+
+    g->order = malloc((g->nnodes + 1) * sizeof *g->order);
+    if (heap == NULL || first == NULL || g->order == NULL) {
+        free(heap);
+        free(first);
+        return nomem(k);
+    }
+    if (g->nedges > 0)
+        qsort(g->edges, g->nedges, sizeof *g->edges, compare_edges);
+    all = n = try_order(g, true, heap, first);
+    if (n < g->nnodes)
+        n = try_order(g, false, heap, first);
     free(heap);
     free(first);
     if (n < g->nnodes)
@@ -473,7 +489,10 @@ static zipccl_status sort_nodes(struct kineto_import *k, struct kineto_graph *g)
                                  "%zu calls and kernels of different ranks wait for each other in "
                                  "a circle, expected files of the same step",
                                  g->nnodes - n);
-    return ZIPCCL_OK;
+    return zipccl_import_count(
+        k->importer, true, "order of pairs", 0, all < n,
+        "sends went ahead of receives that a trace would have them wait "
+        "for: sends and receives of a stream go in the order of their times");
 }
 
 static zipccl_status build(struct building *b)

@@ -29,6 +29,7 @@ struct writing {
     uint64_t next_id;
     const char *bound[ZIPCCL_NUM_OPS][ZIPCCL_NUM_DTYPES]; /* classes of samples */
     uint64_t left_out, unsure;
+    bool whole; /* some part of the call that is written has a file for each member */
     double waiting_s, comm_s, opaque_s, foreign_s;
 };
 
@@ -276,7 +277,7 @@ static void time_part(struct writing *w, const struct kineto_node *n, uint32_t p
         sum += seconds;
         members++;
     }
-    w->unsure += members < s->size && !call_of(w, n)->pair;
+    w->whole |= members == s->size || call_of(w, n)->pair;
     w->comm_s += least > 0 ? least * members : 0;
     w->waiting_s += sum - (least > 0 ? least * members : 0);
     *recorded = least > *recorded ? least : *recorded;
@@ -316,6 +317,7 @@ static zipccl_status gather_call(struct writing *w, const struct kineto_node *n,
     bool all = n->part == KINETO_NONE;
 
     *recorded = -1;
+    w->whole = false;
     for (uint32_t part = 0; part < s->nparts; part++) {
         const uint32_t *ranks = s->ranks + (size_t)part * s->size;
 
@@ -335,6 +337,7 @@ static zipccl_status gather_call(struct writing *w, const struct kineto_node *n,
                 ZIPCCL_TRY(add_wait(w, class, call));
         }
     }
+    w->unsure += !w->whole;
     qsort(w->ranks, w->nranks, sizeof *w->ranks, compare_ranks);
     if (all)
         w->nranks = 0;
@@ -504,6 +507,21 @@ static zipccl_status note_times(const struct writing *w)
         1e3 * w->foreign_s, span > 0 ? 100 * w->foreign_s / span : 0);
 }
 
+/* Calls of the rank that makes most. */
+static void count_calls(const struct writing *w)
+{
+    uint64_t most = 0, *n = &w->k->importer->report->ncollectives;
+
+    for (size_t i = 0; i < w->k->nranks; i++) {
+        uint64_t calls = 0;
+
+        for (size_t c = 0; c < w->k->ranks[i].ncalls; c++)
+            calls += !w->k->ranks[i].calls[c].opaque && !w->k->ranks[i].calls[c].dropped;
+        most = calls > most ? calls : most;
+    }
+    *n = most < *n ? most : *n;
+}
+
 static zipccl_status write_all(struct writing *w)
 {
     struct zipccl_error *error = w->k->importer->error;
@@ -520,6 +538,7 @@ static zipccl_status write_all(struct writing *w)
     status = write_events(w);
     if (status == ZIPCCL_OK)
         status = note_times(w);
+    count_calls(w);
     if (status == ZIPCCL_OK && w->k->importer->report->ncollectives == 0)
         status = zipccl_place_fail(&at, "no call is made by all members of its group, expected one "
                                         "or more");
