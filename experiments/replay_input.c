@@ -134,6 +134,20 @@ static zipccl_status import_path(const char *path, const struct zipccl_import_op
     return status;
 }
 
+/* People keep the files of a step together; what to do with that is told better than by a reader. */
+static zipccl_status refuse_archive(const char *path, struct zipccl_error *error)
+{
+    char format[ZIPCCL_IMPORT_NAME_SIZE];
+    struct zipccl_error why = {""};
+    struct stat info;
+
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
+        zipccl_import_detect(path, format, sizeof format, &why) != ZIPCCL_ERR_INPUT ||
+        strstr(why.text, "a tar archive") == NULL)
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s", why.text);
+}
+
 zipccl_status zipccl_replay_input_load(const char *path,
                                        const struct zipccl_import_options *options, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
@@ -144,6 +158,7 @@ zipccl_status zipccl_replay_input_load(const char *path,
 
     memset(input, 0, sizeof *input);
     if (!is_foreign(path)) {
+        ZIPCCL_TRY(refuse_archive(path, error));
         ZIPCCL_TRY(zipccl_trace_load(path, &input->trace, error));
         if (given == NULL)
             return ZIPCCL_OK;

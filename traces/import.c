@@ -18,6 +18,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+/* Where tar has its magic word. */
+#define TAR_MAGIC 257
+
 /* Bytes of a file that detection sees. */
 #define HEAD_SIZE 4096
 
@@ -133,6 +136,8 @@ static zipccl_status detect(const char *path, const struct zipccl_import_format 
                                : unknown_format(path, 0, "a broken gzip stream", error);
     if (n == 0)
         return unknown_format(path, 1, "an empty file", error);
+    if (n > TAR_MAGIC + 5 && memcmp(head + TAR_MAGIC, "ustar", 5) == 0)
+        return unknown_format(path, 0, "a tar archive (unpack it and name the folder)", error);
     for (size_t i = 0; i < NFORMATS; i++) {
         if (formats[i]->detect(head, (size_t)n)) {
             *out = formats[i];

@@ -44,6 +44,7 @@ works "DeepEP" gzip -dc one.jsonl.gz
 # The folder is one step; its ratios come from classes of samples, with an interval.
 works "DeepEP, HybridEP or NVSHMEM" "$zipccl" replay --help
 works "Ratios: the trace has no tensors" "$zipccl" replay step -c laptop -J step.json --html step.html
+grep -q 'If all were like the lowest' step.html || failed "no interval in the page"
 works "" "$check" step.json import.format=kineto trace.ratio_source_share.class=1 import.ratio_interval.low_class=reducescatter.grad
 works "communication past NCCL" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --summary
 works "alltoall" "$zipccl" replay step -c laptop --dispatch-bytes 64MB
@@ -62,6 +63,9 @@ done
 refuses "strict" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --strict
 refuses "cut.json:" "$zipccl" trace import cut.json -o x.jsonl
 refuses "cut" "$zipccl" trace import cut.json.gz -o x.jsonl
+tar -czf step.tar.gz step
+refuses "unpack it" "$zipccl" trace import step.tar.gz -o x.jsonl
+refuses "unpack it" "$zipccl" replay step.tar.gz -c laptop
 refuses "none of them a kernel" "$zipccl" replay other -c laptop
 refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
 refuses "expected another than that of" "$zipccl" trace import one.json step -o x.jsonl
