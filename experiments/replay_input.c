@@ -127,9 +127,9 @@ static zipccl_status import_path(const char *path, const struct zipccl_import_op
         status = zipccl_import_to_memory(NULL, (const char *const *)files, n, options,
                                          &input->report, &input->trace, error);
     zipccl_import_files_free(files, n);
-    /* A profile has no tensors at all; a SimAI workload says by --samples what it moves. */
+    /* A profile or a log has no tensors at all; a SimAI workload says by --samples what it moves. */
     if (status == ZIPCCL_OK && options->samples == NULL &&
-        strcmp(input->report.format, "kineto") == 0)
+        (strcmp(input->report.format, "kineto") == 0 || strcmp(input->report.format, "nccl") == 0))
         status = bind_bundled(input, error);
     return status;
 }

@@ -28,6 +28,7 @@ struct zipccl_import_format {
 
 extern const struct zipccl_import_format zipccl_import_simai;
 extern const struct zipccl_import_format zipccl_import_kineto;
+extern const struct zipccl_import_format zipccl_import_nccl;
 
 struct zipccl_safetensors;
 

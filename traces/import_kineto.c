@@ -243,18 +243,11 @@ static zipccl_status read_rank(struct kineto_import *k, const char *path, struct
     return status;
 }
 
-static zipccl_status import(struct kineto_import *k)
+zipccl_status kineto_finish(struct kineto_import *k)
 {
     struct kineto_graph graph;
     zipccl_status status;
 
-    for (; k->nranks < k->importer->npaths; k->nranks++)
-        ZIPCCL_TRY(read_rank(k, k->importer->paths[k->nranks], &k->ranks[k->nranks]));
-    ZIPCCL_TRY(check_sizes(k));
-    ZIPCCL_TRY(zipccl_import_count(k->importer, false, "steps", 0, k->nsteps > 1,
-                                   "the trace holds %" PRIu64 " steps of the profiler; times are "
-                                   "sums over them",
-                                   k->nsteps));
     ZIPCCL_TRY(kineto_match(k));
     status = kineto_graph_make(k, &graph);
     if (status == ZIPCCL_OK)
@@ -263,9 +256,38 @@ static zipccl_status import(struct kineto_import *k)
     return status;
 }
 
+void kineto_import_free(struct kineto_import *k)
+{
+    for (size_t i = 0; k->ranks != NULL && i < k->nranks; i++) {
+        free(k->ranks[i].calls);
+        if (!k->ranks[i].shares_segments)
+            free(k->ranks[i].segments);
+        zipccl_arena_free(&k->ranks[i].arena);
+    }
+    free(k->ranks);
+    kineto_sets_free(k);
+    zipccl_arena_free(&k->arena);
+}
+
+static zipccl_status import(struct kineto_import *k)
+{
+    for (; k->nranks < k->importer->npaths; k->nranks++)
+        ZIPCCL_TRY(read_rank(k, k->importer->paths[k->nranks], &k->ranks[k->nranks]));
+    ZIPCCL_TRY(check_sizes(k));
+    ZIPCCL_TRY(zipccl_import_count(k->importer, false, "steps", 0, k->nsteps > 1,
+                                   "the trace holds %" PRIu64 " steps of the profiler; times are "
+                                   "sums over them",
+                                   k->nsteps));
+    return kineto_finish(k);
+}
+
 static zipccl_status run(const struct zipccl_importer *importer)
 {
-    struct kineto_import k = {.importer = importer, .nstreams = 1};
+    struct kineto_import k = {.importer = importer,
+                              .what = "PyTorch profile",
+                              .provenance = "imported from files of the PyTorch profiler (Kineto)",
+                              .generator = "traces/import_kineto 1",
+                              .nstreams = 1};
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     importer->report->layers = "events";
@@ -274,15 +296,8 @@ static zipccl_status run(const struct zipccl_importer *importer)
         status = import(&k);
     else
         zipccl_fail(importer->error, status, "out of memory");
-    for (size_t i = 0; k.ranks != NULL && i < importer->npaths; i++) {
-        free(k.ranks[i].calls);
-        if (!k.ranks[i].shares_segments)
-            free(k.ranks[i].segments);
-        zipccl_arena_free(&k.ranks[i].arena);
-    }
-    free(k.ranks);
-    kineto_sets_free(&k);
-    zipccl_arena_free(&k.arena);
+    k.nranks = importer->npaths; /* also one that failed half-way */
+    kineto_import_free(&k);
     return status;
 }
 

@@ -180,6 +180,7 @@ struct kineto_call {
     const char *label;  /* foreign: whose it is */
     uint64_t *in_split; /* [size] elements to each member; NULL: even */
     uint32_t set, part, lane, ordinal;
+    uint32_t root;     /* of a broadcast, a member */
     uint32_t src, dst; /* of a pair, members */
     uint32_t stream;   /* of the trace */
     uint32_t kernel;   /* calls of one kernel share the number */
@@ -221,6 +222,7 @@ struct kineto_rank {
 
 struct kineto_import {
     const struct zipccl_importer *importer;
+    const char *what, *provenance, *generator; /* for the trace's header */
     struct zipccl_arena arena;
     uint32_t world;
     size_t nranks;
@@ -270,6 +272,15 @@ zipccl_status kineto_find_group(struct kineto_import *k, const struct kineto_fil
                                 uint32_t rank, const struct kineto_meta *meta, uint32_t *set,
                                 uint32_t *part);
 void kineto_sets_free(struct kineto_import *k);
+/* Find the class of a rank among those before it: the first that makes the same calls. */
+void kineto_find_class(const struct kineto_import *k, struct kineto_rank *rank);
+
+/* Match, order and write what all ranks do. */
+zipccl_status kineto_finish(struct kineto_import *k);
+
+/* Free all but 'importer'. */
+void kineto_import_free(struct kineto_import *k);
+
 zipccl_status kineto_make_compute(struct kineto_import *k, struct kineto_file *file,
                                   struct kineto_rank *rank);
 

@@ -375,7 +375,7 @@ static bool same_call(const struct kineto_call *a, const struct kineto_call *b)
 {
     return a->set == b->set && a->lane == b->lane && a->op == b->op && a->dtype == b->dtype &&
            a->redop == b->redop && (a->count == b->count || a->op == ZIPCCL_ALLTOALLV) &&
-           a->stream == b->stream && a->src == b->src && a->dst == b->dst &&
+           a->stream == b->stream && a->root == b->root && a->src == b->src && a->dst == b->dst &&
            a->opaque == b->opaque && a->foreign == b->foreign && a->dispatch == b->dispatch &&
            a->blocking == b->blocking && a->pair == b->pair && a->kernel == b->kernel &&
            (a->in_split == NULL) == (b->in_split == NULL) &&
@@ -391,6 +391,15 @@ static bool same_structure(const struct kineto_rank *a, const struct kineto_rank
         if (!same_call(&a->calls[i], &b->calls[i]) || a->kernels_before[i] != b->kernels_before[i])
             return false;
     return true;
+}
+
+void kineto_find_class(const struct kineto_import *k, struct kineto_rank *rank)
+{
+    uint32_t i = 0;
+
+    while (&k->ranks[i] < rank && (k->ranks[i].class != i || !same_structure(&k->ranks[i], rank)))
+        i++;
+    rank->class = i;
 }
 
 /* Kernels before each call, as take_call() counts them. */
@@ -432,16 +441,11 @@ static zipccl_status make(struct layout *l)
         l->waited == NULL || l->before == NULL)
         return nomem(l);
     count_before(l);
-    for (uint32_t i = 0; &l->k->ranks[i] < r; i++) {
-        const struct kineto_rank *other = &l->k->ranks[i];
-
-        if (other->class != i || !same_structure(other, r))
-            continue;
-        r->class = i;
-        r->waits_for = other->waits_for;
-        return measure(l, other);
+    kineto_find_class(l->k, r);
+    if (&l->k->ranks[r->class] != r) {
+        r->waits_for = l->k->ranks[r->class].waits_for;
+        return measure(l, &l->k->ranks[r->class]);
     }
-    r->class = (uint32_t)(r - l->k->ranks);
     ZIPCCL_TRY(find_waits(l));
     ZIPCCL_TRY(lay_out(l));
     return measure(l, r);

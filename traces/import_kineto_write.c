@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GENERATOR "traces/import_kineto 1"
-
 struct writing {
     struct kineto_import *k;
     struct kineto_graph *g;
@@ -180,20 +178,19 @@ static zipccl_status make_header(struct writing *w)
     for (size_t i = 0; i < k->nranks; i++)
         span += 1e-9 * (double)(k->ranks[i].last_ns - k->ranks[i].first_ns) / (double)k->nranks;
     snprintf(steps, sizeof steps, ", %" PRIu64 " step%s", k->nsteps, k->nsteps == 1 ? "" : "s");
-    snprintf(model, 120, "PyTorch profile, %zu of %" PRIu32 " ranks%s", k->nranks, k->world,
+    snprintf(model, 120, "%s, %zu of %" PRIu32 " ranks%s", k->what, k->nranks, k->world,
              k->nsteps > 0 ? steps : "");
-    w->header = (struct zipccl_trace_header){
-        .version = 1,
-        .name = trace_name(w),
-        .model = model,
-        .provenance = "imported from files of the PyTorch profiler (Kineto)",
-        .generator = GENERATOR,
-        .nranks = k->world,
-        .ranks_per_node = k->importer->options->ranks_per_node,
-        .recorded_step_s = span,
-        .samples = k->importer->options->samples,
-        .nstreams = k->nstreams,
-        .streams = streams};
+    w->header = (struct zipccl_trace_header){.version = 1,
+                                             .name = trace_name(w),
+                                             .model = model,
+                                             .provenance = k->provenance,
+                                             .generator = k->generator,
+                                             .nranks = k->world,
+                                             .ranks_per_node = k->importer->options->ranks_per_node,
+                                             .recorded_step_s = span > 0 ? span : -1,
+                                             .samples = k->importer->options->samples,
+                                             .nstreams = k->nstreams,
+                                             .streams = streams};
     make_groups(w, groups);
     return make_tables(w);
 }
@@ -270,7 +267,8 @@ static void time_part(struct writing *w, const struct kineto_node *n, uint32_t p
         uint32_t at = r != NULL ? index_in(w, n, r->class) : KINETO_NONE;
         double seconds;
 
-        if (at == KINETO_NONE || (r->calls[at].pair && i != n->src && i != n->dst))
+        if (at == KINETO_NONE || r->calls[at].end_ns <= r->calls[at].start_ns ||
+            (r->calls[at].pair && i != n->src && i != n->dst))
             continue;
         seconds = 1e-9 * (double)(r->calls[at].end_ns - r->calls[at].start_ns);
         least = least < 0 || seconds < least ? seconds : least;
@@ -337,7 +335,7 @@ static zipccl_status gather_call(struct writing *w, const struct kineto_node *n,
                 ZIPCCL_TRY(add_wait(w, class, call));
         }
     }
-    w->unsure += !w->whole;
+    w->unsure += !w->whole && *recorded >= 0;
     qsort(w->ranks, w->nranks, sizeof *w->ranks, compare_ranks);
     if (all)
         w->nranks = 0;
@@ -378,6 +376,8 @@ static zipccl_status write_call(struct writing *w, const struct kineto_node *n, 
         e.op = ZIPCCL_ALLTOALL;
         e.count = balanced_count(w, n);
     }
+    if (c->op == ZIPCCL_BROADCAST)
+        e.root = c->root;
     if (c->pair) {
         e.pairs = &ends;
         e.npairs = 1;
@@ -491,7 +491,7 @@ static zipccl_status note_times(const struct writing *w)
         idle += sum > 1e-9 * (double)r->busy_ns ? (sum - 1e-9 * (double)r->busy_ns) / n : 0;
     }
     ZIPCCL_TRY(zipccl_import_count(
-        importer, false, "times", 0, 1,
+        importer, false, "times", 0, span > 0,
         "mean of the ranks with a file: %.4g ms recorded, kernels compute in %.4g ms, in %.4g ms "
         "the GPU waits for the host (counted as compute)",
         1e3 * span, 1e3 * busy, 1e3 * idle));

@@ -28,14 +28,14 @@ static const char *const seeds[] = {
     "[0,1]}]},\"traceEvents\":[\n" CALL("cudaLaunchKernel", "1",
                                         "1") GEMM("1", "2") CALL("cudaLaunchKernel", "2", "2")
         NCCL("AllGather", "2", "4", META("_allgather_base", "8", "16", ",\"Seq\":3")) ",\n" CALL(
-            "cudaStreamWaitEvent", "3", "3") CALL("cudaLaunchKernel", "4", "4")
-            GEMM("4", "10") NCCL("SendRecv", "5", "20",
-                                 META("all_to_allv", "8", "8",
-                                      ",\"In split size\":\"[1, 3]\",\"Process Group Ranks\":\"[1, "
-                                      "3]\"")) ",\n"
-                                               "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":"
-                                               "\"Stream Wait Event\",\"ts\":3,\"args\":{\"stream\""
-                                               ":7,\"wait_on_stream\":9,\"correlation\":3}}]}",
+            "cudaStreamWaitEvent", "3", "3") CALL("cudaLaunchKernel", "4", "4") GEMM("4", "10")
+            NCCL("SendRecv", "5", "20",
+                 META("all_to_allv", "8", "8",
+                      ",\"In split size\":\"[1, 3]\",\"Process Group Ranks\":\"[1, "
+                      "3]\"")) ",\n"
+                               "{\"ph\":\"X\",\"cat\":\"cuda_sync\",\"name\":"
+                               "\"Stream Wait Event\",\"ts\":3,\"args\":{\"stream\""
+                               ":7,\"wait_on_stream\":9,\"correlation\":3}}]}",
     "[{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"nccl:send 0->1\",\"tid\":1,\"ts\":1,"
     "\"dur\":9,\"args\":{\"Input Dims\":[[4,2]],\"Input type\":[\"float\"]}},\n" CALL(
         "cudaLaunchKernel", "2", "2")

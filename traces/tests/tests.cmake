@@ -16,6 +16,8 @@ zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c test
 zipccl_criterion_test(test_import_kineto
     SOURCES tests/test_import_kineto.c tests/kineto_file.c tests/scratch.c
     LIBS zipccl_traces ZLIB::ZLIB m)
+zipccl_criterion_test(test_import_nccl SOURCES tests/test_import_nccl.c tests/scratch.c
+    LIBS zipccl_traces)
 zipccl_criterion_test(test_import_kineto_files
     SOURCES tests/test_import_kineto_files.c tests/scratch.c LIBS zipccl_traces zipccl::yajl m)
 # Sanitizers keep what is freed, and are slow: a smaller file then.
