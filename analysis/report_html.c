@@ -261,6 +261,24 @@ static void put_notes(yajl_val result, const char *key, const char *title, FILE 
     fputs("</tbody></table></div>\n", out);
 }
 
+/* The speedup if all payload were like one class of samples, where classes stand in for tensors. */
+static void put_interval(yajl_val interval, FILE *out)
+{
+    if (interval == NULL || !YAJL_IS_OBJECT(interval))
+        return;
+    fprintf(out,
+            "<p>The trace has no tensors; classes of captured samples stand in. If all were "
+            "like the lowest, %.2f (",
+            zipccl_document_number(interval, "low_ratio"));
+    zipccl_put_escaped(zipccl_document_text(interval, "low_class"), out);
+    fprintf(out, "): %.2fx; the highest, %.2f (",
+            zipccl_document_number(interval, "low_end_to_end_speedup"),
+            zipccl_document_number(interval, "high_ratio"));
+    zipccl_put_escaped(zipccl_document_text(interval, "high_class"), out);
+    fprintf(out, "): %.2fx end to end.</p>\n",
+            zipccl_document_number(interval, "high_end_to_end_speedup"));
+}
+
 /* What had to be assumed to read a file of another tool. */
 static void put_import(yajl_val result, FILE *out)
 {
@@ -287,6 +305,7 @@ static void put_import(yajl_val result, FILE *out)
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
+    put_interval(zipccl_document_get(import, "ratio_interval"), out);
 }
 
 static void put_warnings(yajl_val result, FILE *out)

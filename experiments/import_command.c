@@ -119,32 +119,68 @@ static zipccl_status check_output(const struct options *options, const char *con
     return ZIPCCL_OK;
 }
 
+/* Files and what is in folders, one after the other; the caller frees. */
+static zipccl_status list_files(const char *const *words, size_t nwords, char ***files, size_t *n,
+                                struct zipccl_error *error)
+{
+    *files = NULL;
+    *n = 0;
+    for (size_t i = 0; i < nwords; i++) {
+        char **more, **all;
+        size_t nmore;
+        zipccl_status status = zipccl_import_files(words[i], &more, &nmore, error);
+
+        all = status == ZIPCCL_OK ? realloc(*files, (*n + nmore) * sizeof *all) : NULL;
+        if (all == NULL) {
+            zipccl_import_files_free(more, nmore);
+            return status != ZIPCCL_OK ? status : zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory");
+        }
+        memcpy(all + *n, more, nmore * sizeof *all);
+        free(more);
+        *files = all;
+        *n += nmore;
+    }
+    return ZIPCCL_OK;
+}
+
+static zipccl_status import_files(const struct options *options, const char *format,
+                                  char *const *names, size_t n, struct zipccl_import_report *report,
+                                  struct zipccl_error *error)
+{
+    const char *const *files = (const char *const *)names;
+    struct zipccl_import_options import = options->import;
+    char samples[PATH_MAX];
+
+    ZIPCCL_TRY(check_output(options, files, n, error));
+    /* At the command line paths start at the current folder, in a trace at its own. */
+    if (import.samples != NULL)
+        ZIPCCL_TRY(
+            zipccl_relative_path(import.samples, options->out, samples, sizeof samples, error));
+    if (import.samples != NULL)
+        import.samples = samples;
+    return zipccl_import(format, files, n, options->out, &import, report, error);
+}
+
 static int run(const struct options *options)
 {
     bool named = is_format(options->words[0]);
-    const char *const *files = options->words + (named ? 1 : 0);
-    size_t nfiles = options->nwords - (named ? 1 : 0);
-    struct zipccl_import_options import = options->import;
     struct zipccl_import_report report = {.nitems = 0};
     struct zipccl_error error = {""};
-    char samples[PATH_MAX];
-    zipccl_status status = check_output(options, files, nfiles, &error);
+    char **files;
+    size_t nfiles;
+    zipccl_status status = list_files(options->words + (named ? 1 : 0),
+                                      options->nwords - (named ? 1 : 0), &files, &nfiles, &error);
 
-    /* At the command line paths start at the current folder, in a trace at its own. */
-    if (status == ZIPCCL_OK && import.samples != NULL) {
-        status =
-            zipccl_relative_path(import.samples, options->out, samples, sizeof samples, &error);
-        import.samples = samples;
-    }
     if (status == ZIPCCL_OK)
-        status = zipccl_import(named ? options->words[0] : NULL, files, nfiles, options->out,
-                               &import, &report, &error);
+        status =
+            import_files(options, named ? options->words[0] : NULL, files, nfiles, &report, &error);
     if (status == ZIPCCL_OK && !options->quiet) {
         zipccl_import_print(&report, stdout);
         printf(" wrote %s (%" PRIu64 " collectives a rank, %" PRIu64 " guesses)\n", options->out,
                report.ncollectives, report.nguesses);
     }
     zipccl_import_report_free(&report);
+    zipccl_import_files_free(files, nfiles);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
 
@@ -164,6 +200,9 @@ static void make_doc(char *out, size_t size)
                  "count. traces/IMPORT.md tells what is read and what such files get wrong.\n\n"
                  "Examples:\n"
                  "  zipccl trace import workload.txt -o workload.jsonl.gz\n"
+                 "  zipccl trace import kineto rank0.pt.trace.json.gz rank1.pt.trace.json.gz -o "
+                 "step.jsonl.gz\n"
+                 "  zipccl trace import folder_of_profiler_files -o step.jsonl.gz --strict\n"
                  "  zipccl trace import simai workload.txt -o w.jsonl --ranks 128 --dtype bf16\n\n"
                  "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. The trace appears "
                  "whole or not at all.");
@@ -172,8 +211,8 @@ static void make_doc(char *out, size_t size)
 int zipccl_import_command(int argc, char **argv)
 {
     char doc[4096];
-    const struct argp argp = {option_table, parse_option, "[FORMAT] FILE... -o OUT", doc, NULL,
-                              NULL,         NULL};
+    const struct argp argp = {
+        option_table, parse_option, "[FORMAT] FILE|FOLDER... -o OUT", doc, NULL, NULL, NULL};
     struct options *options = calloc(1, sizeof *options);
     bool helped;
     int code;

@@ -13,6 +13,7 @@
 /* More ranks or micro-batches than these are a mistake; the importer has limits of its own. */
 #define MAX_RANKS         (1 << 20)
 #define MAX_MICRO_BATCHES (1 << 30)
+#define MAX_BYTES         1e15
 
 static error_t set_count(const char *program, const char *option, const char *text, double max,
                          double *out)
@@ -20,6 +21,16 @@ static error_t set_count(const char *program, const char *option, const char *te
     struct zipccl_error error = {""};
 
     if (zipccl_parse_quantity(text, ZIPCCL_UNIT_COUNT, 1, max, out, &error) == ZIPCCL_OK)
+        return 0;
+    zipccl_usage_error(program, "%s: %s", option, error.text);
+    return ECANCELED;
+}
+
+static error_t set_bytes(const char *program, const char *option, const char *text, double *out)
+{
+    struct zipccl_error error = {""};
+
+    if (zipccl_parse_quantity(text, ZIPCCL_UNIT_BYTES, 1, MAX_BYTES, out, &error) == ZIPCCL_OK)
         return 0;
     zipccl_usage_error(program, "%s: %s", option, error.text);
     return ECANCELED;
@@ -69,6 +80,10 @@ error_t zipccl_import_option(const char *program, int key, char *arg,
         failed = set_count(program, "--micro-batches", arg, MAX_MICRO_BATCHES, &number);
         options->micro_batches = (uint64_t)number;
         return failed;
+    case ZIPCCL_IMPORT_KEY_DISPATCH:
+        failed = set_bytes(program, "--dispatch-bytes", arg, &number);
+        options->dispatch_bytes = (uint64_t)number;
+        return failed;
     case ZIPCCL_IMPORT_KEY_DTYPE:
         return set_dtype(program, "--dtype", arg, &options->dtype_given, &options->dtype);
     case ZIPCCL_IMPORT_KEY_GRAD_DTYPE:
@@ -88,6 +103,7 @@ const char *zipccl_import_first_given(const struct zipccl_import_options *option
            : options->grad_dtype_given   ? "--grad-dtype"
            : options->micro_batches > 0  ? "--micro-batches"
            : options->single_tp_as_dp    ? "--single-tp-as-dp"
+           : options->dispatch_bytes > 0 ? "--dispatch-bytes"
            : options->name != NULL       ? "--name"
                                          : NULL;
 }

@@ -19,7 +19,8 @@ enum zipccl_import_key {
     ZIPCCL_IMPORT_KEY_GRAD_DTYPE,
     ZIPCCL_IMPORT_KEY_MICRO_BATCHES,
     ZIPCCL_IMPORT_KEY_SINGLE_TP,
-    ZIPCCL_IMPORT_KEY_NAME
+    ZIPCCL_IMPORT_KEY_NAME,
+    ZIPCCL_IMPORT_KEY_DISPATCH
 };
 
 /* Entries for a table of options, shown as group 'g'. */
@@ -36,7 +37,10 @@ enum zipccl_import_key {
     {"micro-batches", ZIPCCL_IMPORT_KEY_MICRO_BATCHES, "N", 0,                                     \
      "run the loop over micro-batches so often", g},                                               \
     {"single-tp-as-dp", ZIPCCL_IMPORT_KEY_SINGLE_TP, NULL, 0,                                      \
-     "calls of tensor-parallel groups of one rank are data parallel", g},                          \
+     "simai: calls of tensor-parallel groups of one rank are data parallel", g},                   \
+    {"dispatch-bytes", ZIPCCL_IMPORT_KEY_DISPATCH, "N", 0,                                         \
+     "kineto: bytes that a rank sends in each dispatch or combine of DeepEP, HybridEP or NVSHMEM, " \
+     "which then is replayed as all-to-all", g},                                                   \
     {"name", ZIPCCL_IMPORT_KEY_NAME, "NAME", 0, "of the trace (default: of the file)", g}
 /* clang-format on */
 

@@ -16,7 +16,8 @@ static const char *const option_names[][2] = {{"nranks", "ranks"},
                                               {"grad_dtype", "grad-dtype"},
                                               {"dtype", "dtype"},
                                               {"micro_batches", "micro-batches"},
-                                              {"single_tp_as_dp", "single-tp-as-dp"}};
+                                              {"single_tp_as_dp", "single-tp-as-dp"},
+                                              {"dispatch_bytes", "dispatch-bytes"}};
 
 /* If 'text' starts with "option NAME", put "--NAME" to 'out' and return the length of it. */
 static size_t option_at(const char *text, char *out, size_t size)
@@ -96,9 +97,10 @@ void zipccl_import_print(const struct zipccl_import_report *report, FILE *out)
     for (size_t i = 0; i < report->nitems; i++)
         kinds += report->items[i].guess;
     fprintf(out,
-            "import   %s: %" PRIu64 " layers, %" PRIu64 " collectives a rank; %" PRIu64
+            "import   %s: %" PRIu64 " %s, %" PRIu64 " collectives a rank; %" PRIu64
             " guesses of %zu kinds\n",
-            report->format, report->nlayers, report->ncollectives, report->nguesses, kinds);
+            report->format, report->nlayers, report->layers != NULL ? report->layers : "layers",
+            report->ncollectives, report->nguesses, kinds);
     for (int guess = 1; guess >= 0; guess--)
         for (size_t i = 0; i < report->nitems; i++)
             if (report->items[i].guess == (guess != 0))

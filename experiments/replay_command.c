@@ -13,6 +13,7 @@
 #include "experiments/program.h"
 #include "experiments/progress.h"
 #include "experiments/replay_input.h"
+#include "experiments/replay_interval.h"
 #include "experiments/report.h"
 #include "experiments/spare_trace.h"
 #include "models/units.h"
@@ -99,9 +100,12 @@ static const char doc[] =
     "  zipccl replay traces/samples/moe64 --cluster h100-8x8-400g --html moe64.html\n"
     "  zipccl replay traces/samples/moe64 --cluster a100-8x8-200g --perfetto step.json.gz\n"
     "  zipccl replay my.jsonl.gz --cluster my.yaml --set nic.rate=800Gbps\n"
-    "  zipccl replay workload.txt --cluster a100-8x8-200g --set nodes=16\n\n"
+    "  zipccl replay workload.txt --cluster a100-8x8-200g --set nodes=16\n"
+    "  zipccl replay rank0.pt.trace.json.gz --cluster a100-8x8-200g --set nodes=1\n"
+    "  zipccl replay folder_of_profiler_files --cluster h100-8x8-400g\n\n"
     "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. A file of "
-    "another tool ('zipccl trace import --help' lists formats) is imported first, and what had to "
+    "another tool ('zipccl trace import --help' lists formats), or a folder with the profiler's "
+    "file of each rank, is imported first, and what had to "
     "be assumed is printed. Several traces "
     "are replayed one after the other; -J, --csv, --html and --perfetto then are refused, since "
     "each file "
@@ -436,6 +440,8 @@ static zipccl_status replay_one(const struct options *options, const char *path,
         status = simulate(options, input.trace, file, &result, error);
     if (status == ZIPCCL_OK)
         status = zipccl_replay_input_note(&input, result, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_replay_interval(&input, file, &options->replay, result, error);
     if (status == ZIPCCL_OK)
         status = write_files(result, outputs, error);
     if (status == ZIPCCL_OK)

@@ -15,10 +15,13 @@ struct zipccl_replay_input {
     struct zipccl_trace *trace;
     bool imported;
     struct zipccl_import_report report; /* of an import */
+    bool bundled;                       /* the payload is taken from bundled samples */
+    char *classes[ZIPCCL_NUM_OPS][ZIPCCL_NUM_DTYPES]; /* of them, by call */
 };
 
 /*
- * Load 'path', importing it if it is of another tool.
+ * Load 'path', importing it if it is of another tool, or a folder of files of one.  What has no
+ * tensors then gets the bundled classes of samples, where its report is of a profiler.
  *
  * ngpus   of the cluster: the world where neither file nor 'options' says it
  * ZIPCCL_ERR_INPUT also if it is a trace and 'options' are given, which then mean nothing; else as

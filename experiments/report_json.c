@@ -215,6 +215,23 @@ static void put_trace(yajl_gen gen, const struct zipccl_replay_result *result)
     yajl_gen_map_close(gen);
 }
 
+static void put_interval(yajl_gen gen, const struct zipccl_result_interval *interval)
+{
+    zipccl_put_key(gen, "ratio_interval");
+    if (!(interval->low_ratio > 0)) {
+        yajl_gen_null(gen);
+        return;
+    }
+    yajl_gen_map_open(gen);
+    zipccl_put_string(gen, "low_class", interval->low_class);
+    zipccl_put_number(gen, "low_ratio", interval->low_ratio, true);
+    zipccl_put_number(gen, "low_end_to_end_speedup", interval->low_speedup, true);
+    zipccl_put_string(gen, "high_class", interval->high_class);
+    zipccl_put_number(gen, "high_ratio", interval->high_ratio, true);
+    zipccl_put_number(gen, "high_end_to_end_speedup", interval->high_speedup, true);
+    yajl_gen_map_close(gen);
+}
+
 static void put_import(yajl_gen gen, const struct zipccl_result_import *import)
 {
     zipccl_put_key(gen, "import");
@@ -242,6 +259,7 @@ static void put_import(yajl_gen gen, const struct zipccl_result_import *import)
         yajl_gen_map_close(gen);
     }
     yajl_gen_array_close(gen);
+    put_interval(gen, &import->interval);
     yajl_gen_map_close(gen);
 }
 

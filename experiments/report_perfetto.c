@@ -140,7 +140,8 @@ static void put_span(struct writer *w, const struct zipccl_span *span)
     const struct zipccl_event *e = &w->timeline->trace->events[span->event];
     bool collective = e->kind == ZIPCCL_EVENT_COLLECTIVE;
     char kernel[ZIPCCL_KINETO_NAME_SIZE];
-    const char *name = e->label != NULL ? e->label : "compute";
+    bool compute = e->kind == ZIPCCL_EVENT_COMPUTE;
+    const char *name = e->label != NULL ? e->label : compute ? "compute" : "communication";
 
     if (collective) {
         name = zipccl_kineto_kernel(kernel, e, w->timeline->prices[span->price].compressed);

@@ -370,6 +370,22 @@ static void print_classes(const struct zipccl_replay_result *result, FILE *out)
         fputs(wider ? "; wider than settled where samples overflow it.\n" : ".\n", out);
 }
 
+/* Classes of samples stand in for the tensors of a trace that has none. */
+static void print_interval(const struct zipccl_replay_result *result, FILE *out)
+{
+    const struct zipccl_result_interval *i =
+        result->import != NULL ? &result->import->interval : NULL;
+
+    if (i == NULL || !(i->low_ratio > 0))
+        return;
+    fprintf(out,
+            " Ratios: the trace has no tensors; classes of captured samples stand in. If all were "
+            "like the\n  lowest, %.2f (%s): %.2fx; the highest, %.2f (%s): %.2fx.\n"
+            "  To record your own: docs/importing.md, \"Samples\", then --samples FILE.\n",
+            i->low_ratio, i->low_class, i->low_speedup, i->high_ratio, i->high_class,
+            i->high_speedup);
+}
+
 static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
 {
     double recorded = result->step_time_recorded_s;
@@ -388,6 +404,7 @@ void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
     if (result->adaptive_note[0] != '\0')
         fprintf(out, " Adaptive: %s.\n", result->adaptive_note);
     print_how_sure(result, out);
+    print_interval(result, out);
     print_break_even(result, out);
     print_sent_raw(result, out);
     print_classes(result, out);

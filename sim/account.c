@@ -75,12 +75,13 @@ static void explain_idle(struct account *a, double from, double to, uint32_t op)
         const struct zipccl_program_event *e = event_of(a, op);
         double start = a->times->start[slot(a, op)], enter = a->times->enter[slot(a, op)];
 
-        if (e->group == NULL)
+        if (e->group == NULL && !e->communication)
             break; /* computing is not idle */
         start = start > from ? start : from;
         enter = enter > from ? enter : from;
         if (to > start) {
-            a->row_exposed[e->row] += to - start;
+            if (e->group != NULL)
+                a->row_exposed[e->row] += to - start;
             a->step->exposed_s += to - start;
             to = start;
         }
@@ -138,7 +139,7 @@ static void collect(struct account *a, uint32_t *last_of_stream)
             continue;
         a->before[op] = last_of_stream[e->event->stream];
         last_of_stream[e->event->stream] = op;
-        if (e->group != NULL)
+        if (e->group != NULL || e->communication)
             continue;
         for (at = a->ncompute; at > 0 && a->times->start[slot(a, a->compute[at - 1])] > start; at--)
             a->compute[at] = a->compute[at - 1];

@@ -56,7 +56,7 @@ static bool same_feature(const struct zipccl_event *a, const struct zipccl_event
 {
     if (a->kind != b->kind || !same_ranks(a, b))
         return false;
-    if (a->kind == ZIPCCL_EVENT_COMPUTE)
+    if (a->kind != ZIPCCL_EVENT_COLLECTIVE)
         return same_durations(a, b, a->nranks > 0 ? a->nranks : nranks);
     if (a->group != b->group || (a->op == ZIPCCL_SENDRECV) != (b->op == ZIPCCL_SENDRECV))
         return false;
@@ -116,7 +116,7 @@ static zipccl_status find_features(struct folding *f)
         const struct zipccl_event *e = &f->trace->events[i];
         uint32_t *head, k;
 
-        if (e->kind != ZIPCCL_EVENT_COMPUTE && e->kind != ZIPCCL_EVENT_COLLECTIVE)
+        if (!zipccl_event_runs(e))
             continue;
         head = &heads[hash_event(e)];
         for (k = *head; k != UINT32_MAX; k = f->features[k].next)

@@ -91,12 +91,13 @@ static zipccl_status add_compute(struct zipccl_program *p, const struct zipccl_e
         return nomem(error);
     out->sm_s = out->compute_s + p->nranks;
     out->hbm_bytes = out->sm_s + p->nranks;
+    out->communication = e->kind == ZIPCCL_EVENT_COMMUNICATION;
     recorded = e->flops < 0 && (e->duration_s >= 0 || e->duration_by_rank_s != NULL);
     if (e->flops < 0 && e->hbm_bytes < 0 && !recorded)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "compute event %" PRIu64 " has no duration, flops or hbm_bytes", e->id);
-    p->scaled |= !recorded;
-    p->recorded |= recorded;
+    p->scaled |= !recorded && !out->communication;
+    p->recorded |= recorded && !out->communication;
     for (uint32_t rank = 0; rank < p->trace->header.nranks; rank++) {
         uint32_t r = index_of(p, rank);
         double seconds = e->duration_s;
@@ -109,7 +110,10 @@ static zipccl_status add_compute(struct zipccl_program *p, const struct zipccl_e
             continue;
         out->part_of[r] = 0;
         out->nmembers[0]++;
-        set_work(e, cluster, seconds, out, r);
+        if (out->communication)
+            out->compute_s[r] = seconds;
+        else
+            set_work(e, cluster, seconds, out, r);
     }
     return ZIPCCL_OK;
 }
@@ -147,7 +151,7 @@ static zipccl_status add_event(struct zipccl_program *p, const struct zipccl_eve
                                struct zipccl_program_event *out, struct zipccl_error *error)
 {
     out->event = e;
-    if (e->kind != ZIPCCL_EVENT_COMPUTE && e->kind != ZIPCCL_EVENT_COLLECTIVE)
+    if (!zipccl_event_runs(e))
         return ZIPCCL_OK;
     if (e->stream >= p->nstreams ||
         (e->kind == ZIPCCL_EVENT_COLLECTIVE && e->group >= p->trace->header.ngroups))
@@ -186,7 +190,7 @@ static zipccl_status index_ids(struct zipccl_program *p, struct zipccl_error *er
         return nomem(error);
     for (size_t i = 0; i < p->nevents; i++) {
         const struct zipccl_event *e = &p->trace->events[i];
-        bool runs = e->kind == ZIPCCL_EVENT_COMPUTE || e->kind == ZIPCCL_EVENT_COLLECTIVE;
+        bool runs = zipccl_event_runs(e);
 
         p->order[2 * i] = runs ? e->id : UINT64_MAX; /* loop marks have no id */
         p->order[2 * i + 1] = i;

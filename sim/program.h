@@ -27,6 +27,7 @@ struct zipccl_program_event {
     uint32_t *part_of;   /* [nranks] part of the group a rank runs it in, or ZIPCCL_NO_PART */
     uint32_t *nmembers;  /* [nparts] ranks that take part in each; compute: [1] */
     uint32_t nparts;     /* compute: 1 */
+    bool communication;  /* of fixed time: it has no group, and 'compute_s' is no compute */
     uint32_t class, row; /* collectives */
     uint64_t calls;      /* ops of this event */
     double *

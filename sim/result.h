@@ -79,12 +79,20 @@ struct zipccl_result_import_item {
     bool guess;
 };
 
+/* The least and the most compressible class of samples, where classes stand in for tensors. */
+struct zipccl_result_interval {
+    char low_class[64], high_class[64];
+    double low_ratio, high_ratio;     /* 0: no interval */
+    double low_speedup, high_speedup; /* end to end, if all payload were like that class */
+};
+
 /* Where the trace came from, if it was imported for this replay. */
 struct zipccl_result_import {
     char format[16];
     uint64_t nlayers, ncollectives, nguesses;
     size_t nitems;
     struct zipccl_result_import_item *items;
+    struct zipccl_result_interval interval;
 };
 
 struct zipccl_timeline; /* sim/timeline.h */

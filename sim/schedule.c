@@ -87,6 +87,10 @@ static void run_compute(struct schedule *s, const struct zipccl_program_event *e
 
     if (e->compute_s[rank] <= 0)
         return;
+    if (e->communication) {
+        sg_actor_sleep_for(e->compute_s[rank]);
+        return;
+    }
     if (s->stage != NULL) {
         zipccl_exec_sim_kernel(zipccl_stage_platform(s->stage), rank, e->sm_s[rank],
                                e->hbm_bytes[rank], e->compute_s[rank]);

@@ -102,6 +102,10 @@ static void place_compute(struct placing *p, uint32_t op, const struct zipccl_pr
         if (e->part_of[rank] == ZIPCCL_NO_PART)
             continue;
         start = enter_time(p, op, rank);
+        if (e->communication) {
+            place(p, op, rank, start, start, start + e->compute_s[rank]);
+            continue;
+        }
         alone = e->compute_s[rank] + state->debt;
         end = start + alone;
         /* Compute that memory holds back has SMs to spare. */

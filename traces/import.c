@@ -18,12 +18,16 @@
 #include <unistd.h>
 #include <zlib.h>
 
+/* Where tar has its magic word. */
+#define TAR_MAGIC 257
+
 /* Bytes of a file that detection sees. */
 #define HEAD_SIZE 4096
 
 #define MAX_MICRO_BATCHES ((uint64_t)1 << 30)
 
-static const struct zipccl_import_format *const formats[] = {&zipccl_import_simai};
+static const struct zipccl_import_format *const formats[] = {
+    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl};
 
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -132,6 +136,8 @@ static zipccl_status detect(const char *path, const struct zipccl_import_format 
                                : unknown_format(path, 0, "a broken gzip stream", error);
     if (n == 0)
         return unknown_format(path, 1, "an empty file", error);
+    if (n > TAR_MAGIC + 5 && memcmp(head + TAR_MAGIC, "ustar", 5) == 0)
+        return unknown_format(path, 0, "a tar archive (unpack it and name the folder)", error);
     for (size_t i = 0; i < NFORMATS; i++) {
         if (formats[i]->detect(head, (size_t)n)) {
             *out = formats[i];
@@ -207,6 +213,7 @@ zipccl_status zipccl_import(const char *format, const char *const *paths, size_t
     ZIPCCL_TRY(check_options(importer.options, error));
     ZIPCCL_TRY(find_format(format, paths[0], &found, error));
     snprintf(importer.report->format, sizeof importer.report->format, "%s", found->name);
+    importer.report->layers = "layers";
     status = found->run(&importer);
     zipccl_import_report_free(&own);
     return status;

@@ -26,8 +26,10 @@ struct zipccl_import_options {
     enum zipccl_dtype dtype;
     bool grad_dtype_given; /* 'grad_dtype' is that of gradients while they are reduced */
     enum zipccl_dtype grad_dtype;
-    uint64_t micro_batches; /* run the loop over micro-batches this often; 0: as in the file */
-    bool single_tp_as_dp;   /* simai: calls of tensor-parallel groups of one rank belong to dp */
+    uint64_t micro_batches;  /* run the loop over micro-batches this often; 0: as in the file */
+    bool single_tp_as_dp;    /* simai: calls of tensor-parallel groups of one rank belong to dp */
+    uint64_t dispatch_bytes; /* kineto: what a rank sends in one call of an expert library past
+                                NCCL, to all ranks together; 0: unknown */
 };
 
 /* Set every option to what is used if a person says nothing. */
@@ -44,7 +46,8 @@ struct zipccl_import_item {
 
 struct zipccl_import_report {
     char format[ZIPCCL_IMPORT_NAME_SIZE];
-    uint64_t nlayers;      /* rows or records that were read */
+    uint64_t nlayers;      /* rows, records or events that were read */
+    const char *layers;    /* what they are: "layers", "events"; static */
     uint64_t ncollectives; /* calls that one rank makes in the step, loops written out */
     uint64_t nguesses;     /* sum of the counts of all guesses */
     size_t nitems;
@@ -52,6 +55,29 @@ struct zipccl_import_report {
 };
 
 void zipccl_import_report_free(struct zipccl_import_report *report);
+
+/*
+ * The class of tensors ("class:PREFIX") in 'file' that stands best for what 'op' moves in 'dtype',
+ * by the names of the bundled samples; NULL if there is none.  Static.
+ */
+struct zipccl_safetensors;
+const char *zipccl_import_class(const struct zipccl_safetensors *file, enum zipccl_op op,
+                                enum zipccl_dtype dtype);
+
+/* True if 'file' has 'class' ("class:PREFIX") and all its tensors are of 'dtype'. */
+bool zipccl_import_class_fits(const struct zipccl_safetensors *file, const char *class,
+                              enum zipccl_dtype dtype);
+
+/*
+ * The files that 'path' means to an importer: itself, or if it is a folder those in it that end in
+ * .json or .json.gz, by name.  '*files' [*n] and what it points to are freed by
+ * zipccl_import_files_free(), also after a failure.
+ *
+ * ZIPCCL_ERR_INPUT for a folder without any; ZIPCCL_ERR_IO.
+ */
+zipccl_status zipccl_import_files(const char *path, char ***files, size_t *n,
+                                  struct zipccl_error *error);
+void zipccl_import_files_free(char **files, size_t n);
 
 /* Name of format number 'i' and what it is, for help texts; NULL after the last. */
 const char *zipccl_import_format_name(size_t i);

@@ -27,6 +27,14 @@ struct zipccl_import_format {
 };
 
 extern const struct zipccl_import_format zipccl_import_simai;
+extern const struct zipccl_import_format zipccl_import_kineto;
+extern const struct zipccl_import_format zipccl_import_nccl;
+
+struct zipccl_safetensors;
+
+/* Open the samples of the options as a reader of the output will find them. */
+zipccl_status zipccl_import_open_samples(const struct zipccl_importer *importer,
+                                         const struct zipccl_safetensors **out);
 
 /*
  * Add 'n' to the item 'what' of the report; the text, printf-formatted, is that of the first call.

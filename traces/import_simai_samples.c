@@ -8,8 +8,7 @@
 #include "traces/import_simai.h"
 #include "traces/safetensors.h"
 
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 /* Names as in the bundled samples; the first that fits is taken. */
 static const struct {
@@ -34,37 +33,6 @@ static const struct {
     {SIMAI_WG, ZIPCCL_ALL_REDUCE, "class:allreduce.grad_fp32"},
 };
 
-/* Open the samples of the options as a reader of the output will find them. */
-static zipccl_status open_samples(const struct zipccl_importer *importer,
-                                  struct zipccl_arena *arena, const struct zipccl_safetensors **out)
-{
-    const char *samples = importer->options->samples;
-    const char *slash = strrchr(importer->out_path, '/');
-    size_t folder =
-        slash != NULL && samples[0] != '/' ? (size_t)(slash + 1 - importer->out_path) : 0;
-    char *path = zipccl_arena_alloc(arena, folder + strlen(samples) + 1, 1);
-
-    if (path == NULL)
-        return zipccl_fail(importer->error, ZIPCCL_ERR_NOMEM, "%s: out of memory", samples);
-    memcpy(path, importer->out_path, folder);
-    strcpy(path + folder, samples);
-    return zipccl_safetensors_open(path, out, importer->error);
-}
-
-/* True if the class has tensors and all are of 'dtype'. */
-static bool fits(const struct zipccl_safetensors *file, const char *class, enum zipccl_dtype dtype)
-{
-    const struct zipccl_tensor *tensor;
-    size_t position = 0, n = 0;
-
-    while ((tensor = zipccl_safetensors_match(file, class, &position)) != NULL) {
-        if (!tensor->known || tensor->dtype != dtype)
-            return false;
-        n++;
-    }
-    return n > 0;
-}
-
 static enum zipccl_dtype wanted_dtype(const struct zipccl_import_options *o, int phase,
                                       enum zipccl_op op)
 {
@@ -76,21 +44,17 @@ static enum zipccl_dtype wanted_dtype(const struct zipccl_import_options *o, int
 zipccl_status simai_bind_samples(const struct simai_workload *w, struct simai_output *out)
 {
     const struct zipccl_safetensors *file;
-    struct zipccl_arena arena = {NULL};
-    zipccl_status status;
 
     if (w->importer->options->samples == NULL)
         return ZIPCCL_OK;
-    status = open_samples(w->importer, &arena, &file);
-    zipccl_arena_free(&arena);
-    if (status != ZIPCCL_OK)
-        return status;
+    ZIPCCL_TRY(zipccl_import_open_samples(w->importer, &file));
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
         int phase = classes[i].phase;
         enum zipccl_op op = classes[i].op;
         enum zipccl_dtype dtype = wanted_dtype(w->importer->options, phase, op);
 
-        if (out->sample[phase][op] != NULL || !fits(file, classes[i].class, dtype))
+        if (out->sample[phase][op] != NULL ||
+            !zipccl_import_class_fits(file, classes[i].class, dtype))
             continue;
         out->sample[phase][op] = (char *)classes[i].class;
         out->sample_dtype[phase][op] = dtype;

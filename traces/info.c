@@ -161,6 +161,11 @@ static void add_compute(struct state *st, const struct zipccl_event *e, uint64_t
         for (uint32_t i = 0; i < (e->nranks > 0 ? e->nranks : st->header->nranks); i++)
             if (e->duration_by_rank_s[i] > longest)
                 longest = e->duration_by_rank_s[i];
+    if (e->kind == ZIPCCL_EVENT_COMMUNICATION) {
+        add(st, &info->ncommunication, times);
+        info->communication_s += longest * (double)times;
+        return;
+    }
     add(st, &info->ncompute, times);
     if (e->flops >= 0) {
         info->flops += e->flops * (double)times;
@@ -208,6 +213,7 @@ static void add_event(struct state *st, const struct zipccl_event *e)
         break;
     case ZIPCCL_EVENT_LOOP_END: st->depth--; break;
     case ZIPCCL_EVENT_COMPUTE:
+    case ZIPCCL_EVENT_COMMUNICATION:
         add_compute(st, e, multiply(st, st->times[st->depth], e->repeat));
         break;
     case ZIPCCL_EVENT_COLLECTIVE:
@@ -267,7 +273,7 @@ static zipccl_status read_all(struct zipccl_trace_reader *reader, struct state *
         if (st->overflow)
             return zipccl_place_fail(&at, "sums over 2^64 after loops and repeats, expected fewer");
     }
-    if (st->info->ncompute + st->info->ncollective == 0)
+    if (st->info->ncompute + st->info->ncollective + st->info->ncommunication == 0)
         return zipccl_place_fail(&at, "a trace without events, expected one or more");
     return look_up_samples(reader, st->info, error);
 }

@@ -37,7 +37,9 @@ struct zipccl_trace_info {
     uint64_t ncompute, ncollective;                  /* instances: repeats and loops written out */
     double flops, hbm_bytes, duration_s, recorded_s; /* sums over instances, not over ranks */
     uint64_t nwith_flops, nwith_duration;            /* compute instances */
-    uint64_t nbytes;                                 /* of all calls */
+    uint64_t ncommunication; /* instances of communication of which only the time is known */
+    double communication_s;  /* their sum, each with the longest of its ranks */
+    uint64_t nbytes;         /* of all calls */
     size_t nrows;
     struct zipccl_trace_info_row *rows; /* [nrows] by op, group, dtype, count */
     size_t nsamples, nmissing;

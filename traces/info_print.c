@@ -87,6 +87,11 @@ static void print_info(const struct zipccl_trace_info *info,
             " events with flops, %" PRIu64 " with durations (%.6g s)\n",
             info->flops / 1e12, info->hbm_bytes / 1e9, info->nwith_flops, info->nwith_duration,
             info->duration_s);
+    if (info->ncommunication > 0)
+        fprintf(out,
+                "other     %" PRIu64 " communication events of which only the time is known "
+                "(%.6g s)\n",
+                info->ncommunication, info->communication_s);
     if (h->recorded_step_s >= 0)
         fprintf(out, "recorded  step %.6g s, collectives %.6g s\n", h->recorded_step_s,
                 info->recorded_s);
@@ -180,6 +185,8 @@ static void gen_info(yajl_gen gen, const struct zipccl_trace_info *info,
     zipccl_gen_real(gen, "compute_flops", info->flops);
     zipccl_gen_real(gen, "compute_hbm_bytes", info->hbm_bytes);
     zipccl_gen_real(gen, "compute_duration_s", info->duration_s);
+    zipccl_gen_uint(gen, "communication_events", info->ncommunication);
+    zipccl_gen_real(gen, "communication_duration_s", info->communication_s);
     zipccl_gen_uint(gen, "collective_events", info->ncollective);
     zipccl_gen_uint(gen, "collective_bytes", info->nbytes);
     gen_groups(gen, h);

@@ -81,6 +81,7 @@ static zipccl_status walk(const struct zipccl_trace *trace, zipccl_trace_visit v
             break;
         case ZIPCCL_EVENT_COMPUTE:
         case ZIPCCL_EVENT_COLLECTIVE:
+        case ZIPCCL_EVENT_COMMUNICATION:
             for (uint64_t k = 0; k < e->repeat; k++)
                 ZIPCCL_TRY(visit(context, e, number++));
             break;

@@ -55,8 +55,9 @@ struct zipccl_trace_header {
 enum zipccl_event_kind {
     ZIPCCL_EVENT_COMPUTE,
     ZIPCCL_EVENT_COLLECTIVE,
-    ZIPCCL_EVENT_LOOP_BEGIN, /* the events up to the matching LOOP_END run 'repeat' times */
-    ZIPCCL_EVENT_LOOP_END    /* loop events have no id, stream or dependencies */
+    ZIPCCL_EVENT_LOOP_BEGIN,   /* the events up to the matching LOOP_END run 'repeat' times */
+    ZIPCCL_EVENT_LOOP_END,     /* loop events have no id, stream or dependencies */
+    ZIPCCL_EVENT_COMMUNICATION /* communication of which only the time is known */
 };
 
 /* A pair of a sendrecv, group-relative. */
@@ -74,7 +75,8 @@ struct zipccl_event {
     uint64_t *deps;    /* ids of earlier events; a dep inside a loop means the same iteration */
     uint32_t nranks;   /* ranks that run it; 0: all (for a collective: all parts of the group) */
     uint32_t *ranks;   /* [nranks] world ranks; a collective: every rank of the parts that run it */
-    double duration_s; /* compute: as recorded or generated; < 0 if only 'flops' is given */
+    double duration_s; /* compute: as recorded or generated; < 0 if only 'flops' is given;
+                          communication: as recorded */
     double flops;      /* compute: work, so that another GPU can be assumed; < 0: unknown */
     double hbm_bytes;  /* compute: memory traffic; < 0: unknown */
     double *duration_by_rank_s; /* [nranks or header nranks] instead of duration_s; NULL: equal */
@@ -91,6 +93,12 @@ struct zipccl_event {
     uint32_t nsamples; /* bound tensors, 0: none */
     char **samples;    /* tensor names in the samples file, or one "class:PREFIX" */
 };
+
+/* True if it is work of ranks, not a mark of a loop. */
+static inline bool zipccl_event_runs(const struct zipccl_event *event)
+{
+    return event->kind != ZIPCCL_EVENT_LOOP_BEGIN && event->kind != ZIPCCL_EVENT_LOOP_END;
+}
 
 struct zipccl_trace_reader;
 

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const event_kinds[] = {"compute", "collective", "loop_begin", "loop_end"};
+static const char *const event_kinds[] = {"compute", "collective", "loop_begin", "loop_end",
+                                          "communication"};
 
 static zipccl_status check_name(const struct zipccl_place *at, const char *what, const char *name)
 {
@@ -279,6 +280,9 @@ static zipccl_status check_compute(const struct zipccl_trace_checker *c,
 
     ZIPCCL_TRY(
         zipccl_trace_check_amount(at, "duration_s", e->duration_s, ZIPCCL_TRACE_MAX_SECONDS, " s"));
+    if (e->kind == ZIPCCL_EVENT_COMMUNICATION && e->duration_s < 0 && e->duration_by_rank_s == NULL)
+        return zipccl_place_fail(at, "a communication event without time, expected duration_s or "
+                                     "duration_by_rank_s");
     ZIPCCL_TRY(zipccl_trace_check_amount(at, "flops", e->flops, ZIPCCL_TRACE_MAX_FLOPS, ""));
     ZIPCCL_TRY(zipccl_trace_check_amount(at, "hbm_bytes", e->hbm_bytes,
                                          (double)ZIPCCL_JSON_MAX_INTEGER, " bytes"));
@@ -323,20 +327,20 @@ static zipccl_status check_loop(struct zipccl_trace_checker *c, const struct zip
 zipccl_status zipccl_trace_check_event(struct zipccl_trace_checker *c,
                                        const struct zipccl_place *at, const struct zipccl_event *e)
 {
-    if ((unsigned)e->kind > ZIPCCL_EVENT_LOOP_END)
-        return zipccl_place_fail(at, "event kind %u, expected 0 to 3", (unsigned)e->kind);
+    if ((unsigned)e->kind > ZIPCCL_EVENT_COMMUNICATION)
+        return zipccl_place_fail(at, "event kind %u, expected 0 to 4", (unsigned)e->kind);
     if (e->kind != ZIPCCL_EVENT_LOOP_END && (e->repeat == 0 || e->repeat > ZIPCCL_JSON_MAX_INTEGER))
         return zipccl_place_fail(at, "\"repeat\" is %" PRIu64 " in a %s, expected 1 to 2^53",
                                  e->repeat, event_kinds[e->kind]);
     if (e->kind != ZIPCCL_EVENT_LOOP_END && e->label != NULL && e->label[0] != '\0')
         ZIPCCL_TRY(check_name(at, "label", e->label));
-    if (e->kind == ZIPCCL_EVENT_COMPUTE || e->kind == ZIPCCL_EVENT_COLLECTIVE) {
+    if (zipccl_event_runs(e)) {
         if (e->stream >= c->header->nstreams)
             return zipccl_place_fail(at, "stream %" PRIu32 ", expected 0 to %" PRIu32, e->stream,
                                      c->header->nstreams - 1);
         ZIPCCL_TRY(check_ranks(c, at, e));
-        ZIPCCL_TRY(e->kind == ZIPCCL_EVENT_COMPUTE ? check_compute(c, at, e)
-                                                   : zipccl_trace_check_collective(c, at, e));
+        ZIPCCL_TRY(e->kind == ZIPCCL_EVENT_COLLECTIVE ? zipccl_trace_check_collective(c, at, e)
+                                                      : check_compute(c, at, e));
         ZIPCCL_TRY(check_ids(c, at, e));
     } else {
         ZIPCCL_TRY(check_loop(c, at, e));

@@ -246,8 +246,9 @@ static void gen_collective(yajl_gen gen, const struct zipccl_trace_header *h,
 void zipccl_trace_gen_event(yajl_gen gen, const struct zipccl_trace_header *h,
                             const struct zipccl_event *e)
 {
-    static const char *const kinds[] = {"compute", "collective", "loop_begin", "loop_end"};
-    bool runs = e->kind == ZIPCCL_EVENT_COMPUTE || e->kind == ZIPCCL_EVENT_COLLECTIVE;
+    static const char *const kinds[] = {"compute", "collective", "loop_begin", "loop_end",
+                                        "communication"};
+    bool runs = zipccl_event_runs(e);
 
     yajl_gen_map_open(gen);
     if (runs)
@@ -268,7 +269,7 @@ void zipccl_trace_gen_event(yajl_gen gen, const struct zipccl_trace_header *h,
     }
     if (runs && e->nranks > 0)
         gen_ranks(gen, e);
-    if (e->kind == ZIPCCL_EVENT_COMPUTE)
+    if (runs && e->kind != ZIPCCL_EVENT_COLLECTIVE)
         gen_compute(gen, h, e);
     if (e->kind == ZIPCCL_EVENT_COLLECTIVE)
         gen_collective(gen, h, e);

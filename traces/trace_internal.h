@@ -27,7 +27,7 @@
 #define ZIPCCL_TRACE_MAX_FLOPS   1e21
 
 /* Kinds of lines: the event kinds, then the end record. */
-#define ZIPCCL_TRACE_LINE_END 4
+#define ZIPCCL_TRACE_LINE_END 5
 
 /* What must be remembered of earlier lines to check the next. */
 struct zipccl_trace_checker {

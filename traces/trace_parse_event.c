@@ -15,18 +15,19 @@
 #define BEGIN      (1u << ZIPCCL_EVENT_LOOP_BEGIN)
 #define END_LOOP   (1u << ZIPCCL_EVENT_LOOP_END)
 #define END        (1u << ZIPCCL_TRACE_LINE_END)
-#define BOTH       (COMPUTE | COLLECTIVE)
+#define OTHER      (1u << ZIPCCL_EVENT_COMMUNICATION)
+#define RUNS       (COMPUTE | COLLECTIVE | OTHER)
 
 static const struct zipccl_json_key event_keys[ZIPCCL_NUM_KEYS] = {
-    [ZIPCCL_KEY_KIND] = {"kind", BOTH | BEGIN | END_LOOP | END, BOTH | BEGIN | END_LOOP | END},
-    [ZIPCCL_KEY_ID] = {"id", BOTH, BOTH},
-    [ZIPCCL_KEY_STREAM] = {"stream", BOTH, COLLECTIVE},
-    [ZIPCCL_KEY_REPEAT] = {"repeat", BOTH | BEGIN, BEGIN},
-    [ZIPCCL_KEY_LABEL] = {"label", BOTH | BEGIN, 0},
-    [ZIPCCL_KEY_DEPS] = {"deps", BOTH, 0},
-    [ZIPCCL_KEY_RANKS] = {"ranks", BOTH, 0},
-    [ZIPCCL_KEY_DURATION] = {"duration_s", COMPUTE, 0},
-    [ZIPCCL_KEY_DURATIONS] = {"duration_by_rank_s", COMPUTE, 0},
+    [ZIPCCL_KEY_KIND] = {"kind", RUNS | BEGIN | END_LOOP | END, RUNS | BEGIN | END_LOOP | END},
+    [ZIPCCL_KEY_ID] = {"id", RUNS, RUNS},
+    [ZIPCCL_KEY_STREAM] = {"stream", RUNS, COLLECTIVE | OTHER},
+    [ZIPCCL_KEY_REPEAT] = {"repeat", RUNS | BEGIN, BEGIN},
+    [ZIPCCL_KEY_LABEL] = {"label", RUNS | BEGIN, 0},
+    [ZIPCCL_KEY_DEPS] = {"deps", RUNS, 0},
+    [ZIPCCL_KEY_RANKS] = {"ranks", RUNS, 0},
+    [ZIPCCL_KEY_DURATION] = {"duration_s", COMPUTE | OTHER, 0},
+    [ZIPCCL_KEY_DURATIONS] = {"duration_by_rank_s", COMPUTE | OTHER, 0},
     [ZIPCCL_KEY_FLOPS] = {"flops", COMPUTE, 0},
     [ZIPCCL_KEY_HBM] = {"hbm_bytes", COMPUTE, 0},
     [ZIPCCL_KEY_OP] = {"op", COLLECTIVE, COLLECTIVE},
@@ -49,6 +50,7 @@ static const struct {
     [ZIPCCL_EVENT_COLLECTIVE] = {"collective", "a collective"},
     [ZIPCCL_EVENT_LOOP_BEGIN] = {"loop_begin", "a loop_begin"},
     [ZIPCCL_EVENT_LOOP_END] = {"loop_end", "a loop_end"},
+    [ZIPCCL_EVENT_COMMUNICATION] = {"communication", "a communication event"},
     [ZIPCCL_TRACE_LINE_END] = {"end", "the end record"},
 };
 
@@ -65,7 +67,9 @@ static zipccl_status find_kind(const struct zipccl_place *at, const struct zipcc
                 return ZIPCCL_OK;
             }
     return zipccl_place_fail(
-        at, "%s as \"kind\", expected compute, collective, loop_begin, loop_end or end",
+        at,
+        "%s as \"kind\", expected compute, collective, communication, loop_begin, "
+        "loop_end or end",
         node != NULL ? zipccl_json_describe(found, node) : "nothing");
 }
 
@@ -235,7 +239,7 @@ zipccl_status zipccl_trace_parse_line(const struct zipccl_place *at, const struc
     event->duration_s = event->flops = event->hbm_bytes = event->recorded_s = -1;
     event->splits = -1;
     ZIPCCL_TRY(parse_common(at, values, header, arena, event));
-    if (event->kind == ZIPCCL_EVENT_COMPUTE)
+    if (event->kind == ZIPCCL_EVENT_COMPUTE || event->kind == ZIPCCL_EVENT_COMMUNICATION)
         return parse_compute(at, values, header, arena, event);
     if (event->kind == ZIPCCL_EVENT_COLLECTIVE)
         return zipccl_trace_parse_collective(at, values, header, arena, event);

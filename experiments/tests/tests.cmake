@@ -15,6 +15,9 @@ set_target_properties(check_timeline PROPERTIES
 add_test(NAME cli COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli PROPERTIES TIMEOUT 900)
+add_test(NAME cli_kineto COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_kineto.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_kineto PROPERTIES TIMEOUT 600)
 add_test(NAME cli_files COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_files.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_files PROPERTIES TIMEOUT 600)

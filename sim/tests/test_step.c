@@ -278,6 +278,31 @@ static void test_ops(enum zipccl_fidelity fidelity)
     stop(&s);
 }
 
+/* Communication of which only the time is known: it holds up what waits for it, and nothing else. */
+static void test_communication(enum zipccl_fidelity fidelity)
+{
+    struct setup s = {.cluster = toy_cluster()};
+    const struct zipccl_result_step *step;
+    struct zipccl_event *e;
+    struct toy t;
+
+    printf(
+        "7 ms of other communication beside 3 ms of compute, 2 ms after it, an alltoall of 10 ms "
+        "beside all\n");
+    toy_init(&t, 8);
+    toy_compute(&t, 0.003, 0);
+    e = toy_add(&t, ZIPCCL_EVENT_COMMUNICATION, 2, 0);
+    e->duration_s = 0.007;
+    toy_compute(&t, 0.002, 2);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, B10MS, 1, 0);
+    step = run(&s, &t, ZIPCCL_STEP_RAW, fidelity, 0);
+    check("step", step->step_s, 0.010);
+    check("compute", step->compute_s, 0.005);
+    check("exposed: 4 ms of the other, 1 ms of the alltoall", step->exposed_s, 0.005);
+    check("exposed, of the row", s.run.row_exposed[0], 0.001);
+    stop(&s);
+}
+
 /* Two alltoalls of 10 ms on two streams share the NIC: T1 alone knows. */
 static void test_contention(void)
 {
@@ -350,6 +375,7 @@ int main(void)
         test_codec(both[i]);
         test_order(both[i]);
         test_ops(both[i]);
+        test_communication(both[i]);
     }
     test_contention();
     test_codec_memory();

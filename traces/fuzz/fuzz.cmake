@@ -9,3 +9,7 @@ zipccl_plain_test(fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c fuzz/driver.c
     LIBS zipccl_traces ARGS 20000)
 zipccl_plain_test(fuzz_simai SOURCES fuzz/fuzz_simai.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1000)
+zipccl_plain_test(fuzz_kineto SOURCES fuzz/fuzz_kineto.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces ARGS 1500)
+zipccl_plain_test(fuzz_nccl SOURCES fuzz/fuzz_nccl.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces ARGS 1500)

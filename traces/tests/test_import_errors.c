@@ -109,7 +109,7 @@ Test(import_errors, every_cut_of_a_file_is_refused)
 
 Test(import_errors, unknown_formats_name_those_that_are_known)
 {
-    static const char *const texts[] = {"", "{\"traceEvents\":[]}", "\x1f\x8b\x08garbage"};
+    static const char *const texts[] = {"", "{\"nodes\":[]}", "\x1f\x8b\x08garbage"};
     char path[SCRATCH_PATH], format[ZIPCCL_IMPORT_NAME_SIZE] = "-", out[SCRATCH_PATH];
     const char *paths[] = {path};
     struct zipccl_error error = {""};

@@ -166,7 +166,8 @@ Test(trace, broken_lines_are_named)
         {HEADER "{\"a\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}\n", 2,
          "values nested more than 16 deep"},
         {HEADER "{\"id\":1}\n", 2,
-         "nothing as \"kind\", expected compute, collective, loop_begin, loop_end or end"},
+         "nothing as \"kind\", expected compute, collective, communication, "
+         "loop_begin, loop_end or end"},
         {HEADER "{\"id\":1,\"kind\":\"sleep\"}\n", 2, "\"sleep\" as \"kind\""},
     };
 
@@ -182,6 +183,12 @@ Test(trace, wrong_compute_events_are_named)
         {HEADER "{\"kind\":\"compute\",\"flops\":1}\n", 2,
          "no key \"id\" in a compute event, expected one"},
         {COMP("\"label\":\"x\""), 2, "a compute event without work, expected duration_s"},
+        {HEADER "{\"id\":1,\"kind\":\"communication\",\"stream\":\"nccl\"}\n", 2,
+         "a communication event without time, expected duration_s"},
+        {HEADER "{\"id\":1,\"kind\":\"communication\",\"duration_s\":1}\n", 2,
+         "no key \"stream\" in a communication event"},
+        {HEADER "{\"id\":1,\"kind\":\"communication\",\"stream\":\"nccl\",\"flops\":1}\n", 2,
+         "unknown key \"flops\" in a communication event"},
         {COMP("\"duration_s\":-0.5"), 2, "\"duration_s\" is -0.5, expected a number from 0 up"},
         {COMP("\"duration_s\":-0.0"), 2, "\"duration_s\" is -0.0, expected a number from 0 up"},
         {COMP("\"duration_s\":\"1\""), 2, "\"duration_s\" is \"1\", expected a number"},

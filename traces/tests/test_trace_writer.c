@@ -350,7 +350,7 @@ Test(writer, refuses_what_a_reader_would)
                                          "\"flops\" is inf, expected",
                                          "a compute event without work",
                                          "\"label\" with control characters",
-                                         "event kind 9, expected 0 to 3",
+                                         "event kind 9, expected 0 to 4",
                                          "a string that is not UTF-8"};
 
     for (int i = 0; i < 8; i++)

@@ -13,6 +13,24 @@ zipccl_criterion_test(test_import_simai
     SOURCES tests/test_import_simai.c tests/simai_sums.c tests/scratch.c LIBS zipccl_traces)
 zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c tests/scratch.c
     LIBS zipccl_traces)
+zipccl_criterion_test(test_import_kineto
+    SOURCES tests/test_import_kineto.c tests/kineto_use.c tests/kineto_file.c tests/scratch.c
+    LIBS zipccl_traces ZLIB::ZLIB m)
+zipccl_criterion_test(test_import_kineto_errors
+    SOURCES tests/test_import_kineto_errors.c tests/kineto_use.c tests/kineto_file.c
+    tests/scratch.c LIBS zipccl_traces)
+zipccl_criterion_test(test_import_nccl SOURCES tests/test_import_nccl.c tests/scratch.c
+    LIBS zipccl_traces)
+zipccl_criterion_test(test_import_kineto_files
+    SOURCES tests/test_import_kineto_files.c tests/scratch.c LIBS zipccl_traces zipccl::yajl m)
+# Sanitizers keep what is freed, and are slow: a smaller file then.
+if(ZIPCCL_SANITIZE)
+    set(ZIPCCL_MEMORY_TEST_MB 20)
+else()
+    set(ZIPCCL_MEMORY_TEST_MB 300)
+endif()
+zipccl_plain_test(test_kineto_memory SOURCES tests/test_kineto_memory.c LIBS zipccl_traces
+    ARGS ${ZIPCCL_MEMORY_TEST_MB})
 zipccl_criterion_test(test_trace_samples SOURCES tests/test_trace_samples.c LIBS zipccl_traces)
 zipccl_criterion_test(test_trace_use SOURCES tests/test_trace_use.c tests/scratch.c
     LIBS zipccl_traces)

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_cli_kineto.sh - files of the PyTorch profiler at the command line
+#
+# test_cli_kineto.sh BUILD    run from the root of the source tree
+. "$(dirname "$0")/cli_helpers.sh"
+
+# kernel NAME STREAM START_US US [ARGUMENTS] - a kernel that is launched as it starts
+n=0
+kernel() {
+    n=$((n + 1))
+    printf ',\n{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":9,"ts":%s,"dur":1,"args":{"correlation":%s}}' "$3" $n
+    printf ',\n{"ph":"X","cat":"kernel","name":"%s","pid":0,"tid":%s,"ts":%s,"dur":%s,"args":{"stream":%s,"correlation":%s%s}}' \
+        "$1" "$2" "$3" "$4" "$2" $n "${5:-}"
+}
+
+# rank RANK CALLS_US - 5 ms of compute, an all-gather of 2 x 64 MB, DeepEP's dispatch
+rank() {
+    printf '{"schemaVersion":1,"distributedInfo":{"backend":"nccl","rank":%s,"world_size":8},"traceEvents":[\n{"ph":"M"}' "$1"
+    kernel gemm 7 1000 5000
+    kernel 'ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)' 20 6100 "$2" \
+        ',"Collective name":"_allgather_base","dtype":"BFloat16","In msg nelems":33554432,"Out msg nelems":268435456,"Group size":8,"Process Group Name":"0","Process Group Description":"fsdp","Process Group Ranks":"[0, 1, 2, 3, 4, 5, 6, 7]"'
+    kernel 'void deep_ep::intranode::dispatch<8, 768, 8192>(int4*, float*)' 24 $((6100 + $2)) 4000
+    printf ']}\n'
+}
+
+mkdir step other folder_without
+for r in 0 1 2 3 4 5 6 7; do
+    rank $r $((9000 + 100 * r)) | gzip -c >step/rank$r.pt.trace.json.gz
+done
+rank 3 9000 >one.json
+head -c 900 one.json >cut.json
+echo '{"schemaVersion":1,"traceEvents":[]}' >other/empty.json
+head -c 300 step/rank0.pt.trace.json.gz >cut.json.gz
+
+works "kineto" "$zipccl" trace import --help
+works "--dispatch-bytes" "$zipccl" replay --help
+works "late ranks" "$zipccl" trace import kineto step -o step.jsonl
+works "communication events of which only the time is known (0.004 s)" "$zipccl" trace info step.jsonl
+works "all_gather" "$zipccl" trace info step.jsonl
+works "7x" "$zipccl" trace import one.json -o one.jsonl.gz
+works "DeepEP" gzip -dc one.jsonl.gz
+
+# The folder is one step; its ratios come from classes of samples, with an interval.
+works "DeepEP, HybridEP or NVSHMEM" "$zipccl" replay --help
+works "Ratios: the trace has no tensors" "$zipccl" replay step -c laptop -J step.json --html step.html
+grep -q 'If all were like the lowest' step.html || failed "no interval in the page"
+works "" "$check" step.json import.format=kineto trace.ratio_source_share.class=1 import.ratio_interval.low_class=reducescatter.grad
+works "communication past NCCL" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --summary
+works "alltoall" "$zipccl" replay step -c laptop --dispatch-bytes 64MB
+works "SIMULATED" "$zipccl" replay step -c laptop -f t2 --mode raw
+# A given ratio, or samples of one's own, need no interval.
+works "" "$zipccl" replay step -c laptop --ratio 1.4 -q -J given.json
+works "" "$check" given.json import.ratio_interval=null
+works "" "$zipccl" replay step -c laptop --samples "$tensors" -q -J own.json
+works "" "$check" own.json import.ratio_interval=null trace.ratio_source_share.class=1
+# The trace that was written replays as the files do.
+works "" "$zipccl" replay step.jsonl -c laptop -q -J again.json
+for file in step again; do
+    works "" "$check" $file.json totals.calls=1
+done
+
+refuses "strict" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --strict
+refuses "cut.json:" "$zipccl" trace import cut.json -o x.jsonl
+refuses "cut" "$zipccl" trace import cut.json.gz -o x.jsonl
+tar -czf step.tar.gz step
+refuses "unpack it" "$zipccl" trace import step.tar.gz -o x.jsonl
+refuses "unpack it" "$zipccl" replay step.tar.gz -c laptop
+refuses "none of them a kernel" "$zipccl" replay other -c laptop
+refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
+refuses "expected another than that of" "$zipccl" trace import one.json step -o x.jsonl
+refuses "overwrite" "$zipccl" trace import one.json -o one.json
+refuses "--dispatch-bytes" "$zipccl" replay step -c laptop --dispatch-bytes 0
+refuses "--dispatch-bytes is for files to import" "$zipccl" replay step.jsonl -c laptop --dispatch-bytes 8kB
+refuses "nodes=1" "$zipccl" replay step -c a100-8x8-200g
+
+# What the replay draws is one file for all ranks, and says so.
+works "" "$zipccl" replay step -c laptop -q --perfetto drawn.json
+refuses "a second GPU" "$zipccl" trace import drawn.json -o x.jsonl
+
+finish

@@ -1,0 +1,309 @@
+/*
+ * import_kineto.c - imports files of the PyTorch profiler, one a rank, all or some of them
+ *
+ * Files are read one after the other and let go once their calls and compute are known, so that
+ * memory holds one at a time.  traces/IMPORT.md has what is read and what is guessed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "traces/import_kineto.h"
+
+#include "traces/trace_internal.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool contains(const char *head, size_t nbytes, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= nbytes; i++)
+        if (memcmp(head + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+static bool detect(const char *head, size_t nbytes)
+{
+    size_t i = nbytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+    while (i < nbytes && isspace((unsigned char)head[i]))
+        i++;
+    if (i == nbytes || (head[i] != '{' && head[i] != '['))
+        return false;
+    if (contains(head, nbytes, "\"traceEvents\"") || contains(head, nbytes, "\"distributedInfo\""))
+        return true;
+    if (head[i] == '[')
+        return contains(head, nbytes, "\"ph\"");
+    return contains(head, nbytes, "\"schemaVersion\"") &&
+           contains(head, nbytes, "\"deviceProperties\"");
+}
+
+struct zipccl_importer kineto_at(const struct kineto_import *k, const char *const *path)
+{
+    struct zipccl_importer at = *k->importer;
+
+    at.paths = path;
+    at.npaths = 1;
+    return at;
+}
+
+/* The number after "rank" or "worker" in the file's name, -1 if there is none. */
+static int64_t rank_of_name(const char *path)
+{
+    static const char *const words[] = {"rank", "Rank", "worker"};
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *at = strstr(name, words[i]);
+
+        if (at == NULL)
+            continue;
+        at += strlen(words[i]);
+        at += strspn(at, "-_.");
+        if (isdigit((unsigned char)*at))
+            return strtoll(at, NULL, 10);
+    }
+    return -1;
+}
+
+/* Ranks that groups of the file speak of, plus 1. */
+static uint64_t least_world(const struct kineto_file *f, uint64_t rank)
+{
+    uint64_t least = rank + 1;
+
+    for (size_t i = 0; i < f->nmetas; i++) {
+        const struct kineto_meta *m = &f->metas[i];
+        uint64_t list[64];
+        bool cut;
+        size_t n = kineto_list(m->pg_ranks, list, 64, &cut);
+
+        for (size_t k = 0; k < n; k++)
+            least = list[k] >= least ? list[k] + 1 : least;
+        least = m->size > least ? m->size : least;
+        if (m->first >= 0 && m->stride > 0 && m->size > 0 && m->first <= UINT32_MAX &&
+            m->stride <= UINT32_MAX) {
+            uint64_t last = (uint64_t)m->first + (uint64_t)m->stride * (m->size - 1);
+
+            least = last >= least ? last + 1 : least;
+        }
+    }
+    return least;
+}
+
+/* The size of the world: what the first file says, or --ranks, or what its groups need. */
+static zipccl_status find_world(struct kineto_import *k, const struct kineto_file *f, uint64_t rank)
+{
+    const struct zipccl_import_options *o = k->importer->options;
+    struct zipccl_importer at = kineto_at(k, &f->path);
+    struct zipccl_place place = {f->path, 0, k->importer->error};
+    uint64_t world = f->world > 0 ? (uint64_t)f->world : o->nranks;
+
+    if (world == 0) {
+        world = least_world(f, rank);
+        world = k->importer->npaths > world ? k->importer->npaths : world;
+        if (o->likely_nranks >= world)
+            world = o->likely_nranks;
+        ZIPCCL_TRY(zipccl_import_count(&at, true, "world", 0, 1,
+                                       "the file does not tell the number of ranks: taken to be "
+                                       "%" PRIu64 "; option nranks sets another",
+                                       world));
+    }
+    if (o->nranks > 0 && o->nranks != world)
+        return zipccl_place_fail(&place,
+                                 "a world of %" PRIu64 " ranks, expected %" PRIu32 " as given",
+                                 world, o->nranks);
+    if (world > ZIPCCL_TRACE_MAX_RANKS)
+        return zipccl_place_fail(&place, "a world of %" PRIu64 " ranks, expected at most %" PRIu32,
+                                 world, ZIPCCL_TRACE_MAX_RANKS);
+    if (o->ranks_per_node > 0 && world % o->ranks_per_node != 0)
+        return zipccl_place_fail(&place,
+                                 "a world of %" PRIu64 " ranks, expected a multiple of the "
+                                 "%" PRIu32 " ranks per node",
+                                 world, o->ranks_per_node);
+    k->world = (uint32_t)world;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status find_rank(struct kineto_import *k, const struct kineto_file *f, uint64_t *out)
+{
+    struct zipccl_importer at = kineto_at(k, &f->path);
+    struct zipccl_place place = {f->path, 0, k->importer->error};
+    int64_t rank = f->rank >= 0 ? f->rank : rank_of_name(f->path);
+
+    if (f->rank < 0 && rank >= 0)
+        ZIPCCL_TRY(zipccl_import_count(&at, true, "rank", 0, 1,
+                                       "files that do not tell their rank: it is taken from the "
+                                       "file's name"));
+    if (rank < 0 && k->importer->npaths > 1)
+        return zipccl_place_fail(&place, "no rank in the file or its name, expected "
+                                         "\"distributedInfo\" or a name with rank and number");
+    if (rank < 0)
+        ZIPCCL_TRY(zipccl_import_count(&at, true, "rank", 0, 1,
+                                       "the file does not tell its rank: taken to be rank 0"));
+    *out = rank < 0 ? 0 : (uint64_t)rank;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status set_rank(struct kineto_import *k, const struct kineto_file *f,
+                              struct kineto_rank *r)
+{
+    struct zipccl_place place = {f->path, 0, k->importer->error};
+    uint64_t rank = 0;
+
+    ZIPCCL_TRY(find_rank(k, f, &rank));
+    if (k->world == 0)
+        ZIPCCL_TRY(find_world(k, f, rank));
+    if (f->world > 0 && (uint64_t)f->world != k->world)
+        return zipccl_place_fail(&place,
+                                 "a world of %" PRId64 " ranks, expected %" PRIu32
+                                 " as the files before it have",
+                                 f->world, k->world);
+    if (rank >= k->world)
+        return zipccl_place_fail(&place, "rank %" PRIu64 ", expected 0 to %" PRIu32, rank,
+                                 k->world - 1);
+    for (const struct kineto_rank *other = k->ranks; other < r; other++)
+        if (other->rank == rank)
+            return zipccl_place_fail(&place, "rank %" PRIu64 ", expected another than that of %s",
+                                     rank, other->path);
+    r->rank = (uint32_t)rank;
+    r->path = f->path;
+    return ZIPCCL_OK;
+}
+
+/* Something to import, and times that are numbers. */
+static zipccl_status check_file(struct kineto_import *k, const struct kineto_file *f)
+{
+    struct zipccl_importer at = kineto_at(k, &f->path);
+    struct zipccl_place place = {f->path, 0, k->importer->error};
+
+    ZIPCCL_TRY(zipccl_import_count(&at, true, "untimed events", f->first_untimed, f->nuntimed,
+                                   "events whose time is no number are left out"));
+    ZIPCCL_TRY(zipccl_import_count(&at, false, "no JSON", 0, f->nreplaced,
+                                   "values that JSON lacks (NaN, infinities) and control "
+                                   "characters in strings, read as null and as spaces"));
+    place.line = f->second_gpu;
+    if (f->second_gpu > 0)
+        return zipccl_place_fail(&place, "NCCL kernels of a second GPU in one file, expected the "
+                                         "file of one rank");
+    if (f->nnccl > 0 || f->nforeign > 0)
+        return ZIPCCL_OK;
+    if (f->nkernels == 0)
+        return zipccl_place_fail(
+            &place,
+            "%" PRIu64 " events, none of them a kernel of a GPU%s%s%s, expected NCCL kernels: "
+            "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+            f->nevents, f->backend[0] != '\0' ? " (backend " : "", f->backend,
+            f->backend[0] != '\0' ? ")" : "");
+    return zipccl_place_fail(&place,
+                             "%" PRIu64 " kernels, none of them communication, expected NCCL "
+                             "kernels: record a step of more than one rank",
+                             f->nkernels);
+}
+
+/* Time alone is no message: without any size nothing can be replayed. */
+static zipccl_status check_sizes(const struct kineto_import *k)
+{
+    const struct kineto_rank *r = &k->ranks[0];
+    struct zipccl_place place = {r->path, 0, k->importer->error};
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->nranks; i++)
+        for (size_t c = 0; c < k->ranks[i].ncalls; c++) {
+            if (!k->ranks[i].calls[c].opaque)
+                return ZIPCCL_OK;
+            n++;
+        }
+    return zipccl_place_fail(
+        &place,
+        "%zu communication kernels, none with op, type and size, expected \"In msg nelems\" or "
+        "shapes: record with PyTorch 2.4 or newer, activities CPU and CUDA, record_shapes=True",
+        n);
+}
+
+static zipccl_status read_rank(struct kineto_import *k, const char *path, struct kineto_rank *r)
+{
+    struct kineto_file file;
+    zipccl_status status = kineto_read(path, &file, k->importer->error);
+
+    if (status == ZIPCCL_OK)
+        status = check_file(k, &file);
+    if (status == ZIPCCL_OK)
+        status = set_rank(k, &file, r);
+    if (status == ZIPCCL_OK)
+        status = kineto_make_calls(k, &file, r);
+    if (status == ZIPCCL_OK)
+        status = kineto_make_compute(k, &file, r);
+    k->importer->report->nlayers += file.nevents;
+    k->nsteps = file.nsteps > k->nsteps ? file.nsteps : k->nsteps;
+    kineto_file_free(&file);
+    return status;
+}
+
+zipccl_status kineto_finish(struct kineto_import *k)
+{
+    struct kineto_graph graph;
+    zipccl_status status;
+
+    ZIPCCL_TRY(kineto_match(k));
+    status = kineto_graph_make(k, &graph);
+    if (status == ZIPCCL_OK)
+        status = kineto_write(k, &graph);
+    kineto_graph_free(k, &graph);
+    return status;
+}
+
+void kineto_import_free(struct kineto_import *k)
+{
+    for (size_t i = 0; k->ranks != NULL && i < k->nranks; i++) {
+        free(k->ranks[i].calls);
+        if (!k->ranks[i].shares_segments)
+            free(k->ranks[i].segments);
+        zipccl_arena_free(&k->ranks[i].arena);
+    }
+    free(k->ranks);
+    kineto_sets_free(k);
+    zipccl_arena_free(&k->arena);
+}
+
+static zipccl_status import(struct kineto_import *k)
+{
+    for (; k->nranks < k->importer->npaths; k->nranks++)
+        ZIPCCL_TRY(read_rank(k, k->importer->paths[k->nranks], &k->ranks[k->nranks]));
+    ZIPCCL_TRY(check_sizes(k));
+    ZIPCCL_TRY(zipccl_import_count(k->importer, false, "steps", 0, k->nsteps > 1,
+                                   "the trace holds %" PRIu64 " steps of the profiler; times are "
+                                   "sums over them",
+                                   k->nsteps));
+    return kineto_finish(k);
+}
+
+static zipccl_status run(const struct zipccl_importer *importer)
+{
+    struct kineto_import k = {.importer = importer,
+                              .what = "PyTorch profile",
+                              .provenance = "imported from files of the PyTorch profiler (Kineto)",
+                              .generator = "traces/import_kineto 1",
+                              .nstreams = 1};
+    zipccl_status status = ZIPCCL_ERR_NOMEM;
+
+    importer->report->layers = "events";
+    k.ranks = calloc(importer->npaths + 1, sizeof *k.ranks);
+    if (k.ranks != NULL)
+        status = import(&k);
+    else
+        zipccl_fail(importer->error, status, "out of memory");
+    k.nranks = importer->npaths; /* also one that failed half-way */
+    kineto_import_free(&k);
+    return status;
+}
+
+const struct zipccl_import_format zipccl_import_kineto = {
+    .name = "kineto",
+    .about = "trace of the PyTorch profiler: JSON or .json.gz, one file a rank",
+    .detect = detect,
+    .run = run,
+};
