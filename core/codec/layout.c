@@ -93,17 +93,6 @@ const uint8_t zipccl_code_lengths[ZIPCCL_NUM_PROGRAMS][ZIPCCL_NUM_D] = {
 const struct zipccl_tier zipccl_ans_tiers[ZIPCCL_ANS_TIERS] = {{2, {0, 1, 2}},
                                                                {3, {3, -1, 4, 5, -2, 6, 7}}};
 
-struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m, int nplanes,
-                                    int width)
-{
-    struct zipccl_share share;
-    share.planes = zipccl_align16(fields->low_bytes * m);
-    share.plane_nbytes = fields->byte_planes ? zipccl_align16(m) : 8 * zipccl_groups(m);
-    share.tier1 = zipccl_align16(share.planes + (size_t)nplanes * share.plane_nbytes);
-    share.end = share.tier1 + zipccl_tier1_bytes(m, width);
-    return share;
-}
-
 struct zipccl_share zipccl_ans_share_of(const struct zipccl_fields *fields, size_t m, int nplanes)
 {
     struct zipccl_share share;

@@ -184,8 +184,16 @@ static inline size_t zipccl_superblock_n(size_t n, size_t s)
 }
 
 /* The share of 'm' coded elements with 'nplanes' planes and a first tier of 'width' bits. */
-struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m, int nplanes,
-                                    int width);
+static inline struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m,
+                                                  int nplanes, int width)
+{
+    struct zipccl_share share;
+    share.planes = zipccl_align16(fields->low_bytes * m);
+    share.plane_nbytes = fields->byte_planes ? zipccl_align16(m) : 8 * zipccl_groups(m);
+    share.tier1 = zipccl_align16(share.planes + (size_t)nplanes * share.plane_nbytes);
+    share.end = share.tier1 + zipccl_tier1_bytes(m, width);
+    return share;
+}
 
 /*
  * The same for program ANS, whose low bytes have seven bits and whose first bytes, at most one a

@@ -332,8 +332,57 @@ static size_t join(const uint8_t *low, const uint8_t *words, const uint8_t *esca
     return nescaped;
 }
 
+/* Which of 64 bytes equal 'value'. */
+ALWAYS_INLINE uint64_t equal(__m256i x, __m256i y, __m256i value)
+{
+    return mask_of(_mm256_cmpeq_epi8(x, value), _mm256_cmpeq_epi8(y, value));
+}
+
+/* Planes of a group under a tier of one bit or two, which compares; returns which escape. */
+ALWAYS_INLINE uint64_t compare_group(const uint8_t *d, int width, const __m256i value[3],
+                                     uint64_t *plane)
+{
+    __m256i x = load(d), y = load(d + 32);
+    uint64_t escapes = ~equal(x, y, value[0]);
+    if (width == 1) {
+        plane[0] = escapes;
+        return escapes;
+    }
+    uint64_t is1 = equal(x, y, value[1]), is2 = equal(x, y, value[2]);
+    escapes &= ~(is1 | is2);
+    plane[0] = is1 | escapes;
+    plane[1] = is2 | escapes;
+    return escapes;
+}
+
+/* 'width' is a constant, 1 or 2. */
+ALWAYS_INLINE size_t sift_comparing(uint8_t *d, size_t m, const struct zipccl_tier *tier, int width,
+                                    uint8_t *planes)
+{
+    const __m256i value[3] = {_mm256_set1_epi8(tier->d[0]), _mm256_set1_epi8(tier->d[1]),
+                              _mm256_set1_epi8(tier->d[2])};
+    uint8_t *out = d;
+    size_t i = 0;
+    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width) {
+        uint64_t plane[2], escapes = compare_group(d + i, width, value, plane);
+        memcpy(planes, plane, 8 * (size_t)width);
+        /* In place: what is written lies behind what is read. */
+        out += compress(d + i, escapes, out);
+    }
+    if (i < m) {
+        size_t more = common_sift(d + i, m - i, tier, planes);
+        memmove(out, d + i, more);
+        out += more;
+    }
+    return (size_t)(out - d);
+}
+
 static size_t sift(uint8_t *d, size_t m, const struct zipccl_tier *tier, uint8_t *planes)
 {
+    if (tier->width == 1)
+        return sift_comparing(d, m, tier, 1, planes);
+    if (tier->width == 2)
+        return sift_comparing(d, m, tier, 2, planes);
     uint8_t escape = (uint8_t)((1 << tier->width) - 1), of_d[ZIPCCL_NUM_D], *out = d;
     memset(of_d, escape, sizeof of_d);
     for (uint8_t k = 0; k < escape; k++)
