@@ -123,8 +123,10 @@ static zipccl_status run(const struct options *options, struct zipccl_conform_re
     ZIPCCL_TRY(zipccl_vectors_load(path, &vectors, error));
     /* A decoder that does not read its input to the end is no reason to die. */
     signal(SIGPIPE, SIG_IGN);
-    zipccl_status status = zipccl_conform_run(
-        &vectors, result, options->quiet || json.standard ? NULL : stdout, error);
+    zipccl_status status = spare(&json, path, &vectors, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_conform_run(&vectors, result,
+                                    options->quiet || json.standard ? NULL : stdout, error);
     if (status == ZIPCCL_OK)
         status = write_json(result, &json, error);
     zipccl_output_discard(&json);
