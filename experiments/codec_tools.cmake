@@ -27,8 +27,8 @@ set_tests_properties(cli_codec PROPERTIES TIMEOUT 600)
 file(GLOB ZIPCCL_FILE_SEEDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/files/*.zcf)
 zipccl_plain_test(fuzz_file_decode LIBS zipccl_codec_file zipccl::xxhash
     SOURCES fuzz/fuzz_file_decode.c ${PROJECT_SOURCE_DIR}/core/fuzz/fuzz_main.c
-    ARGS 20000 ${ZIPCCL_FILE_SEEDS})
+    ARGS 1500 ${ZIPCCL_FILE_SEEDS})
 file(GLOB ZIPCCL_TENSOR_SEEDS ${CMAKE_CURRENT_SOURCE_DIR}/tests/files/*.safetensors)
 zipccl_plain_test(fuzz_file_encode LIBS zipccl_codec_file
     SOURCES fuzz/fuzz_file_encode.c ${PROJECT_SOURCE_DIR}/core/fuzz/fuzz_main.c
-    ARGS 10000 ${ZIPCCL_TENSOR_SEEDS})
+    ARGS 1500 ${ZIPCCL_TENSOR_SEEDS})

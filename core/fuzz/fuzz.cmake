@@ -2,7 +2,7 @@
 # fuzz.cmake - fuzz targets: plain programs under ctest, and with clang for libFuzzer
 file(GLOB ZIPCCL_CODEC_VECTORS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.zccl)
 zipccl_plain_test(fuzz_decode SOURCES fuzz/fuzz_decode.c fuzz/fuzz_main.c LIBS zipccl_core
-    ARGS 4000 ${ZIPCCL_CODEC_VECTORS})
+    ARGS 1000 ${ZIPCCL_CODEC_VECTORS})
 file(GLOB ZIPCCL_ODD_VECTORS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*/*.zccl)
 add_test(NAME fuzz_decode_odd COMMAND fuzz_decode 400 ${ZIPCCL_ODD_VECTORS}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
