@@ -12,13 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(ZIPCCL_PROGRAM_CONSTANT < ZIPCCL_MODE_ZEROS, "a mode for each program");
+
 /* Add a superblock to what 'stat' tells of modes. */
 static void add_mode(struct zipccl_tensor_stat *stat, const struct zipccl_superblock_mode *mode,
                      uint64_t first)
 {
     double size = (double)stat->raw_bytes / (double)stat->n;
     double ratio = size * (double)mode->n / (double)mode->nbytes;
-    stat->modes[mode->program + (mode->zeros ? ZIPCCL_PROGRAM_CONSTANT + 1 : 0)]++;
+    stat->modes[mode->program + (mode->zeros ? ZIPCCL_MODE_ZEROS : 0)]++;
     if (!stat->worst.tensor || ratio < stat->worst.ratio)
         stat->worst = (struct zipccl_worst_block){stat->name, first, ratio};
 }
@@ -219,7 +221,7 @@ double zipccl_stat_predicted(const struct zipccl_tensor_stat *stat)
 
 void zipccl_mode_name(int i, char text[24])
 {
-    bool zeros = i > ZIPCCL_PROGRAM_CONSTANT;
-    int program = zeros ? i - ZIPCCL_PROGRAM_CONSTANT - 1 : i;
+    bool zeros = i >= ZIPCCL_MODE_ZEROS;
+    int program = i % ZIPCCL_MODE_ZEROS;
     snprintf(text, 24, "%s%s", zeros ? "zeros, " : "", zipccl_program_name((uint8_t)program));
 }

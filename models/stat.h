@@ -16,8 +16,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A superblock's mode: its program, and as many again for those after a bitmap of zeros. */
-#define ZIPCCL_NUM_MODES (2 * (ZIPCCL_PROGRAM_CONSTANT + 1))
+/* A superblock's mode: its program, or ZIPCCL_MODE_ZEROS more if after a bitmap of zeros. */
+#define ZIPCCL_MODE_ZEROS 16
+#define ZIPCCL_NUM_MODES  (2 * ZIPCCL_MODE_ZEROS)
 
 /* The superblock that gained least. */
 struct zipccl_worst_block {
