@@ -3,9 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "traces/import.h"
-#include "traces/tests/kineto_file.h"
-#include "traces/tests/scratch.h"
+#include "traces/tests/kineto_use.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,79 +13,6 @@
 #include <zlib.h>
 
 TestSuite(import_kineto, .fini = scratch_remove);
-
-#define GATHER  "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage)"
-#define SCATTER "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)"
-#define REDUCE  "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)"
-#define P2P     "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage)"
-
-static struct zipccl_import_report report;
-static struct zipccl_error error;
-
-static const char *write_file(char path[SCRATCH_PATH], const char *name, struct kineto_text *k)
-{
-    kineto_end(k);
-    scratch_write(path, name, k->text, k->nbytes);
-    free(k->text);
-    return path;
-}
-
-/* Import the 'n' files named "r0.json", "r1.json", ... of the folder; NULL on failure. */
-static struct zipccl_trace *import_with(int n, const struct zipccl_import_options *options)
-{
-    static char names[8][SCRATCH_PATH];
-    const char *paths[8];
-    struct zipccl_trace *trace = NULL;
-    zipccl_status status;
-
-    for (int i = 0; i < n; i++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "r%d.json", i);
-        paths[i] = scratch_path(names[i], name);
-    }
-    zipccl_import_report_free(&report);
-    error.text[0] = '\0';
-    status = zipccl_import_to_memory("kineto", paths, (size_t)n, options, &report, &trace, &error);
-    cr_expect_eq(status == ZIPCCL_OK, trace != NULL);
-    cr_expect(status == ZIPCCL_OK || status == ZIPCCL_ERR_INPUT, "%s", error.text);
-    return trace;
-}
-
-static struct zipccl_trace *import(int n)
-{
-    struct zipccl_trace *trace = import_with(n, NULL);
-
-    cr_assert_not_null(trace, "%s", error.text);
-    return trace;
-}
-
-static uint64_t counted(const char *what)
-{
-    for (size_t i = 0; i < report.nitems; i++)
-        if (strcmp(report.items[i].what, what) == 0)
-            return report.items[i].count;
-    return 0;
-}
-
-static const struct zipccl_event *find(const struct zipccl_trace *t, enum zipccl_event_kind kind,
-                                       int number)
-{
-    for (size_t i = 0; i < t->nevents; i++)
-        if (t->events[i].kind == kind && number-- == 0)
-            return &t->events[i];
-    cr_assert_fail("no event of kind %d", (int)kind);
-    return NULL;
-}
-
-static int count(const struct zipccl_trace *t, enum zipccl_event_kind kind)
-{
-    int n = 0;
-
-    for (size_t i = 0; i < t->nevents; i++)
-        n += t->events[i].kind == kind;
-    return n;
-}
 
 static double seconds_of(const struct zipccl_event *e, uint32_t rank)
 {
@@ -99,64 +24,39 @@ static bool near(double a, double b)
     return fabs(a - b) < 1e-9;
 }
 
-/*
- * A gather beside compute that waits for it, on a clock of its own; all times in us:
- * compute 100-200, gather 150-(150+gather) launched at 60, wait, compute from the gather's end
- * for 50, scatter 100 long launched behind that.
- */
-static void write_step(const char *name, int rank, double clock, double gather, int seq)
-{
-    struct kineto_text k;
-    char path[SCRATCH_PATH], more[64];
-
-    kineto_begin(&k, rank, 2);
-    k.clock_us = clock;
-    kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 50, 100, 40, "");
-    snprintf(more, sizeof more, "\"Seq\": %d", seq);
-    kineto_kernel(&k, GATHER, KINETO_NCCL_STREAM, 60, 150, gather,
-                  kineto_call("_allgather_base", "BFloat16", 1000, 2000, 2, "[0, 1]", more));
-    kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 70, 140, 60, "");
-    kineto_wait(&k, 80);
-    kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 90, 150 + gather, 50, "");
-    snprintf(more, sizeof more, "\"Seq\": %d", seq + 1);
-    kineto_kernel(&k, SCATTER, KINETO_NCCL_STREAM, 95, 200 + gather, 100,
-                  kineto_call("_reduce_scatter_base", "BFloat16", 2000, 1000, 2, "[0, 1]", more));
-    write_file(path, name, &k);
-}
-
 Test(import_kineto, two_ranks_become_one_step_whatever_their_clocks)
 {
     const struct zipccl_event *e;
     struct zipccl_trace *t;
 
     /* Rank 1 comes 200 us late: rank 0's gather takes 500 us, of which 300 are communication. */
-    write_step("r0.json", 0, 5e12, 500, 7);
-    write_step("r1.json", 1, 17.5, 300, 7);
-    t = import(2);
+    kineto_write_step("r0.json", 0, 5e12, 500, 7);
+    kineto_write_step("r1.json", 1, 17.5, 300, 7);
+    t = kineto_import(2);
     cr_expect_eq(t->header.nranks, 2);
-    cr_expect_eq(report.ncollectives, 2);
-    cr_expect_eq(count(t, ZIPCCL_EVENT_COLLECTIVE), 2);
-    cr_expect_eq(count(t, ZIPCCL_EVENT_COMPUTE), 3);
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
+    cr_expect_eq(kineto_report.ncollectives, 2);
+    cr_expect_eq(kineto_count(t, ZIPCCL_EVENT_COLLECTIVE), 2);
+    cr_expect_eq(kineto_count(t, ZIPCCL_EVENT_COMPUTE), 3);
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
     cr_expect(e->op == ZIPCCL_ALL_GATHER && e->count == 1000 && e->dtype == ZIPCCL_BFLOAT16);
     cr_expect(near(e->recorded_s, 300e-6), "%g", e->recorded_s);
     cr_expect_eq(e->nranks, 0);
     cr_expect_eq(e->stream, 1);
     /* It waits for the first kernel, not for the one launched behind it. */
-    cr_expect(e->ndeps == 1 && e->deps[0] == find(t, ZIPCCL_EVENT_COMPUTE, 0)->id);
-    cr_expect(near(seconds_of(find(t, ZIPCCL_EVENT_COMPUTE, 0), 0), 40e-6));
-    cr_expect(near(seconds_of(find(t, ZIPCCL_EVENT_COMPUTE, 1), 0), 60e-6));
-    cr_expect_eq(find(t, ZIPCCL_EVENT_COMPUTE, 1)->ndeps, 0);
+    cr_expect(e->ndeps == 1 && e->deps[0] == kineto_find(t, ZIPCCL_EVENT_COMPUTE, 0)->id);
+    cr_expect(near(seconds_of(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 0), 0), 40e-6));
+    cr_expect(near(seconds_of(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 1), 0), 60e-6));
+    cr_expect_eq(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 1)->ndeps, 0);
     /* What follows the wait is compute alone on both ranks: waiting for the gather is not in it. */
-    cr_expect(find(t, ZIPCCL_EVENT_COMPUTE, 2)->ndeps == 1 &&
-              find(t, ZIPCCL_EVENT_COMPUTE, 2)->deps[0] == e->id);
-    cr_expect(near(seconds_of(find(t, ZIPCCL_EVENT_COMPUTE, 2), 0), 50e-6));
-    cr_expect(near(seconds_of(find(t, ZIPCCL_EVENT_COMPUTE, 2), 1), 50e-6));
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 1);
+    cr_expect(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 2)->ndeps == 1 &&
+              kineto_find(t, ZIPCCL_EVENT_COMPUTE, 2)->deps[0] == e->id);
+    cr_expect(near(seconds_of(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 2), 0), 50e-6));
+    cr_expect(near(seconds_of(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 2), 1), 50e-6));
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 1);
     cr_expect(e->op == ZIPCCL_REDUCE_SCATTER && e->count == 1000 && e->redop == ZIPCCL_SUM);
-    cr_expect_eq(counted("matched by order"), 0);
-    cr_expect_eq(counted("awaited call"), 1);
-    cr_expect_eq(counted("late ranks"), 1);
+    cr_expect_eq(kineto_counted("matched by order"), 0);
+    cr_expect_eq(kineto_counted("awaited call"), 1);
+    cr_expect_eq(kineto_counted("late ranks"), 1);
     zipccl_trace_destroy(t);
 }
 
@@ -174,12 +74,12 @@ Test(import_kineto, sequence_numbers_match_calls_of_windows_that_differ)
                 &k, REDUCE, KINETO_NCCL_STREAM, 100 * seq, 100 * seq + 10, 20,
                 kineto_call("allreduce", "BFloat16", 64 + seq, 64 + seq, 2, "[0, 1]", more));
         }
-        write_file(path, rank == 0 ? "r0.json" : "r1.json", &k);
+        kineto_save(path, rank == 0 ? "r0.json" : "r1.json", &k);
     }
-    t = import(2);
-    cr_expect_eq(report.ncollectives, 3);
-    cr_expect_eq(find(t, ZIPCCL_EVENT_COLLECTIVE, 0)->count, 65);
-    cr_expect_eq(counted("unmatched calls"), 2);
+    t = kineto_import(2);
+    cr_expect_eq(kineto_report.ncollectives, 3);
+    cr_expect_eq(kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0)->count, 65);
+    cr_expect_eq(kineto_counted("unmatched calls"), 2);
     zipccl_trace_destroy(t);
 }
 
@@ -194,13 +94,13 @@ Test(import_kineto, without_numbers_common_calls_are_found)
         for (int i = rank; i < 4; i++)
             kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 100 * i, 100 * i + 10, 20,
                           kineto_call("allreduce", "Float", 64 + i, 64 + i, 2, "[0, 1]", ""));
-        write_file(path, rank == 0 ? "r0.json" : "r1.json", &k);
+        kineto_save(path, rank == 0 ? "r0.json" : "r1.json", &k);
     }
-    t = import(2);
-    cr_expect_eq(report.ncollectives, 3);
-    cr_expect_eq(find(t, ZIPCCL_EVENT_COLLECTIVE, 0)->count, 65);
-    cr_expect_eq(counted("unmatched calls"), 1);
-    cr_expect_eq(counted("matched by order"), 3);
+    t = kineto_import(2);
+    cr_expect_eq(kineto_report.ncollectives, 3);
+    cr_expect_eq(kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0)->count, 65);
+    cr_expect_eq(kineto_counted("unmatched calls"), 1);
+    cr_expect_eq(kineto_counted("matched by order"), 3);
     zipccl_trace_destroy(t);
 }
 
@@ -223,14 +123,14 @@ Test(import_kineto, old_files_have_sizes_in_shapes_and_may_be_a_bare_array)
     scratch_write(path, "r0.json", text, strlen(text));
     zipccl_import_options_init(&options);
     options.nranks = 8;
-    t = import_with(1, &options);
-    cr_assert_not_null(t, "%s", error.text);
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
+    t = kineto_import_with(1, &options);
+    cr_assert_not_null(t, "%s", kineto_error.text);
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
     cr_expect(e->op == ZIPCCL_REDUCE_SCATTER && e->count == 100 && e->dtype == ZIPCCL_BFLOAT16);
     cr_expect(near(e->recorded_s, 100e-6));
-    cr_expect_eq(counted("size from shape"), 1);
-    cr_expect_eq(counted("group"), 1);
-    cr_expect_eq(counted("ranks without file"), 7);
+    cr_expect_eq(kineto_counted("size from shape"), 1);
+    cr_expect_eq(kineto_counted("group"), 1);
+    cr_expect_eq(kineto_counted("ranks without file"), 7);
     zipccl_trace_destroy(t);
 }
 
@@ -242,16 +142,17 @@ Test(import_kineto, gzip_gives_the_same)
     char *text, *x, *y;
     gzFile file;
 
-    write_step("x.json", 0, 3, 100, 0);
+    kineto_write_step("x.json", 0, 3, 100, 0);
     text = scratch_read(scratch_path(path, "x.json"), &n);
     file = gzopen(scratch_path(packed, "x.json.gz"), "wb");
     cr_assert_eq(gzwrite(file, text, (unsigned)n), (int)n);
     gzclose(file);
-    cr_assert_eq(zipccl_import(NULL, paths, 1, scratch_path(a, "a.jsonl"), NULL, NULL, &error),
-                 ZIPCCL_OK, "%s", error.text);
     cr_assert_eq(
-        zipccl_import(NULL, packed_paths, 1, scratch_path(b, "b.jsonl"), NULL, NULL, &error),
-        ZIPCCL_OK, "%s", error.text);
+        zipccl_import(NULL, paths, 1, scratch_path(a, "a.jsonl"), NULL, NULL, &kineto_error),
+        ZIPCCL_OK, "%s", kineto_error.text);
+    cr_assert_eq(
+        zipccl_import(NULL, packed_paths, 1, scratch_path(b, "b.jsonl"), NULL, NULL, &kineto_error),
+        ZIPCCL_OK, "%s", kineto_error.text);
     x = scratch_read(a, &n);
     y = scratch_read(b, &m);
     cr_expect(n == m && memcmp(x, y, n) == 0);
@@ -273,11 +174,11 @@ Test(import_kineto, what_json_lacks_is_read_and_counted)
     kineto_kernel(&k, "bytes \xff\xc0 and \x01 control \t", KINETO_COMPUTE_STREAM, 1, 2, 3, "");
     kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 10, 20, 5,
                   kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", "\"bw\": NaN"));
-    write_file(path, "r0.json", &k);
-    t = import(1);
-    cr_expect_eq(counted("no JSON"), 7);
-    cr_expect_eq(counted("untimed events"), 1);
-    cr_expect_eq(report.ncollectives, 1);
+    kineto_save(path, "r0.json", &k);
+    t = kineto_import(1);
+    cr_expect_eq(kineto_counted("no JSON"), 7);
+    cr_expect_eq(kineto_counted("untimed events"), 1);
+    cr_expect_eq(kineto_report.ncollectives, 1);
     zipccl_trace_destroy(t);
 }
 
@@ -291,7 +192,7 @@ static void write_splits(int rank, const char *in_split)
     snprintf(more, sizeof more, "\"In split size\": \"%s\", \"Out split size\": \"[]\"", in_split);
     kineto_kernel(&k, P2P, KINETO_NCCL_STREAM, 1, 2, 3,
                   kineto_call("all_to_allv", "BFloat16", 80, 100, 2, "[0, 1]", more));
-    write_file(path, rank == 0 ? "r0.json" : "r1.json", &k);
+    kineto_save(path, rank == 0 ? "r0.json" : "r1.json", &k);
 }
 
 Test(import_kineto, splits_become_a_table_unless_they_were_cut)
@@ -301,8 +202,8 @@ Test(import_kineto, splits_become_a_table_unless_they_were_cut)
 
     write_splits(0, "[1, 7]");
     write_splits(1, "[5, 3]");
-    t = import(2);
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
+    t = kineto_import(2);
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
     cr_assert(e->op == ZIPCCL_ALLTOALLV && e->splits == 0 && e->count == 70);
     cr_expect_eq(t->header.splits[0].counts[0], 10);
     cr_expect_eq(t->header.splits[0].counts[1], 70);
@@ -310,10 +211,10 @@ Test(import_kineto, splits_become_a_table_unless_they_were_cut)
     cr_expect_eq(t->header.splits[0].counts[3], 30);
     zipccl_trace_destroy(t);
     write_splits(1, "[5, ...]");
-    t = import(2);
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
+    t = kineto_import(2);
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
     cr_expect(e->op == ZIPCCL_ALLTOALL && e->count == 40);
-    cr_expect_eq(counted("cut splits"), 1);
+    cr_expect_eq(kineto_counted("cut splits"), 1);
     zipccl_trace_destroy(t);
 }
 
@@ -331,25 +232,25 @@ Test(import_kineto, communication_past_nccl_is_no_compute)
     kineto_kernel(&k, "void nvshmemi_transfer(int)", 30, 3, 100, 10, "");
     kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 4, 110, 5,
                   kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", ""));
-    write_file(path, "r0.json", &k);
-    t = import(1);
-    cr_expect_eq(count(t, ZIPCCL_EVENT_COMMUNICATION), 2);
-    e = find(t, ZIPCCL_EVENT_COMMUNICATION, 0);
+    kineto_save(path, "r0.json", &k);
+    t = kineto_import(1);
+    cr_expect_eq(kineto_count(t, ZIPCCL_EVENT_COMMUNICATION), 2);
+    e = kineto_find(t, ZIPCCL_EVENT_COMMUNICATION, 0);
     cr_expect_str_eq(e->label, "DeepEP");
     cr_expect(near(e->duration_s, 70e-6) && e->stream != 0 && e->ndeps == 1);
-    cr_expect_str_eq(find(t, ZIPCCL_EVENT_COMMUNICATION, 1)->label, "NVSHMEM");
-    cr_expect(near(find(t, ZIPCCL_EVENT_COMPUTE, 0)->duration_s, 20e-6));
-    cr_expect_eq(counted("not NCCL"), 1);
+    cr_expect_str_eq(kineto_find(t, ZIPCCL_EVENT_COMMUNICATION, 1)->label, "NVSHMEM");
+    cr_expect(near(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 0)->duration_s, 20e-6));
+    cr_expect_eq(kineto_counted("not NCCL"), 1);
     zipccl_trace_destroy(t);
     zipccl_import_options_init(&options);
     options.dispatch_bytes = 4000;
-    t = import_with(1, &options);
-    cr_assert_not_null(t, "%s", error.text);
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
+    t = kineto_import_with(1, &options);
+    cr_assert_not_null(t, "%s", kineto_error.text);
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
     cr_expect(e->op == ZIPCCL_ALLTOALL && e->count == 1000 && e->dtype == ZIPCCL_BFLOAT16);
     cr_expect_str_eq(e->label, "DeepEP");
-    cr_expect_eq(count(t, ZIPCCL_EVENT_COMMUNICATION), 1);
-    cr_expect_eq(counted("dispatch"), 1);
+    cr_expect_eq(kineto_count(t, ZIPCCL_EVENT_COMMUNICATION), 1);
+    cr_expect_eq(kineto_counted("dispatch"), 1);
     zipccl_trace_destroy(t);
 }
 
@@ -368,17 +269,17 @@ Test(import_kineto, groups_of_missing_ranks_follow_those_that_are_there)
     kineto_kernel(&k, GATHER, 41, 4, 5, 3,
                   kineto_call("_allgather_base", "BFloat16", 10, 40, 4, "[1, 3, ...]",
                               "\"Global rank start\": 1, \"Global rank stride\": 2"));
-    write_file(path, "r0.json", &k);
-    t = import(1);
+    kineto_save(path, "r0.json", &k);
+    t = kineto_import(1);
     cr_assert_eq(t->header.ngroups, 2);
     g = &t->header.groups[0];
     cr_expect(g->nparts == 4 && g->size == 2 && g->ranks[6] == 6 && g->ranks[7] == 7);
     g = &t->header.groups[1];
     cr_expect(g->nparts == 2 && g->size == 4 && g->ranks[1] == 2 && g->ranks[4] == 1);
-    e = find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
+    e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0);
     cr_expect_eq(e->nranks, 0, "all groups of the set do the same");
-    cr_expect_eq(counted("ranks without file"), 7);
-    cr_expect_eq(counted("recorded times"), 2);
+    cr_expect_eq(kineto_counted("ranks without file"), 7);
+    cr_expect_eq(kineto_counted("recorded times"), 2);
     zipccl_trace_destroy(t);
 }
 
@@ -402,7 +303,7 @@ static void write_pairs(int rank)
                                        : (rank == 0 ? "\"Src Rank\": 1" : "\"Src Rank\": 0")));
     }
     kineto_kernel(&k, P2P, KINETO_NCCL_STREAM, 20, 30, 40, "");
-    write_file(path, rank == 0 ? "r0.json" : "r1.json", &k);
+    kineto_save(path, rank == 0 ? "r0.json" : "r1.json", &k);
 }
 
 Test(import_kineto, grouped_sends_and_receives_meet)
@@ -412,11 +313,11 @@ Test(import_kineto, grouped_sends_and_receives_meet)
 
     write_pairs(0);
     write_pairs(1);
-    t = import(2);
-    cr_assert_eq(count(t, ZIPCCL_EVENT_COLLECTIVE), 2);
-    cr_expect_eq(counted("grouped calls"), 4);
+    t = kineto_import(2);
+    cr_assert_eq(kineto_count(t, ZIPCCL_EVENT_COLLECTIVE), 2);
+    cr_expect_eq(kineto_counted("grouped calls"), 4);
     for (int i = 0; i < 2; i++) {
-        e = find(t, ZIPCCL_EVENT_COLLECTIVE, i);
+        e = kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, i);
         cr_assert(e->op == ZIPCCL_SENDRECV && e->npairs == 1);
         cr_expect_eq(e->count, e->pairs[0].src == 0 ? 300 : 100);
         cr_expect_eq(e->pairs[0].dst, 1 - e->pairs[0].src);
@@ -439,12 +340,12 @@ Test(import_kineto, sends_that_go_ahead_are_ordered_by_time)
         snprintf(more, sizeof more, "\"Src Rank\": %d", 1 - rank);
         kineto_kernel(&k, P2P, KINETO_NCCL_STREAM, 2, 20, 5,
                       kineto_call("recv", "BFloat16", 64, 64, 2, "[0, 1]", more));
-        write_file(path, rank == 0 ? "r0.json" : "r1.json", &k);
+        kineto_save(path, rank == 0 ? "r0.json" : "r1.json", &k);
     }
-    t = import(2);
-    cr_expect_eq(count(t, ZIPCCL_EVENT_COLLECTIVE), 2);
-    cr_expect_eq(report.ncollectives, 2);
-    cr_expect_eq(counted("order of pairs"), 1);
+    t = kineto_import(2);
+    cr_expect_eq(kineto_count(t, ZIPCCL_EVENT_COLLECTIVE), 2);
+    cr_expect_eq(kineto_report.ncollectives, 2);
+    cr_expect_eq(kineto_counted("order of pairs"), 1);
     zipccl_trace_destroy(t);
 }
 
@@ -465,11 +366,11 @@ Test(import_kineto, synchronization_events_tell_who_waits)
         "%d}",
         KINETO_COMPUTE_STREAM, KINETO_NCCL_STREAM, k.correlation);
     kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 50, 60, 5, "");
-    write_file(path, "r0.json", &k);
-    t = import(1);
-    cr_expect_eq(counted("awaited call"), 0);
-    cr_expect_eq(counted("wait by time"), 0);
-    cr_expect(find(t, ZIPCCL_EVENT_COMPUTE, 0)->ndeps == 1);
+    kineto_save(path, "r0.json", &k);
+    t = kineto_import(1);
+    cr_expect_eq(kineto_counted("awaited call"), 0);
+    cr_expect_eq(kineto_counted("wait by time"), 0);
+    cr_expect(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 0)->ndeps == 1);
     zipccl_trace_destroy(t);
 }
 
@@ -489,12 +390,12 @@ Test(import_kineto, a_host_that_waits_makes_compute_wait)
             kineto_event(&k, "\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": "
                              "\"cudaStreamSynchronize\", \"tid\": 100, \"ts\": 5, \"dur\": 27");
         kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 50, 60, 5, "");
-        write_file(path, "r0.json", &k);
-        t = import(1);
-        cr_expect_eq(counted("wait by time"), (uint64_t)waits);
-        cr_expect_eq(find(t, ZIPCCL_EVENT_COMPUTE, 0)->ndeps, (uint32_t)waits);
+        kineto_save(path, "r0.json", &k);
+        t = kineto_import(1);
+        cr_expect_eq(kineto_counted("wait by time"), (uint64_t)waits);
+        cr_expect_eq(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 0)->ndeps, (uint32_t)waits);
         /* From the call's end, or from the start of the step, to the end of the kernel. */
-        cr_expect(near(find(t, ZIPCCL_EVENT_COMPUTE, 0)->duration_s, waits ? 35e-6 : 55e-6));
+        cr_expect(near(kineto_find(t, ZIPCCL_EVENT_COMPUTE, 0)->duration_s, waits ? 35e-6 : 55e-6));
         zipccl_trace_destroy(t);
     }
 }
@@ -509,105 +410,9 @@ Test(import_kineto, sizes_that_overflowed_are_mended_and_counted)
     kineto_kernel(
         &k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20,
         kineto_call("allreduce", "BFloat16", -2147483648LL, -2147483648LL, 2, "[0, 1]", ""));
-    write_file(path, "r0.json", &k);
-    t = import(1);
-    cr_expect_eq(find(t, ZIPCCL_EVENT_COLLECTIVE, 0)->count, 2147483648u);
-    cr_expect_eq(counted("32-bit size"), 1);
+    kineto_save(path, "r0.json", &k);
+    t = kineto_import(1);
+    cr_expect_eq(kineto_find(t, ZIPCCL_EVENT_COLLECTIVE, 0)->count, 2147483648u);
+    cr_expect_eq(kineto_counted("32-bit size"), 1);
     zipccl_trace_destroy(t);
-}
-
-static void refused(int n, const struct zipccl_import_options *options, const char *found,
-                    const char *expected)
-{
-    struct zipccl_trace *t = import_with(n, options);
-
-    cr_expect_null(t);
-    zipccl_trace_destroy(t);
-    cr_expect_not_null(strstr(error.text, found), "%s", error.text);
-    cr_expect_not_null(strstr(error.text, expected), "%s", error.text);
-}
-
-Test(import_kineto, strict_refuses_a_guess)
-{
-    struct zipccl_import_options options;
-
-    zipccl_import_options_init(&options);
-    options.strict = true;
-    write_step("r0.json", 0, 0, 100, 0);
-    write_step("r1.json", 1, 0, 100, 0);
-    refused(2, &options, "r0.json: waits of compute", "expected none (strict)");
-}
-
-Test(import_kineto, files_that_do_not_fit_together_are_refused)
-{
-    struct kineto_text k;
-    char path[SCRATCH_PATH];
-
-    write_step("r0.json", 0, 0, 100, 0);
-    write_step("r1.json", 0, 0, 100, 0);
-    refused(2, NULL, "r1.json: rank 0", "expected another");
-    kineto_begin(&k, 1, 2);
-    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20,
-                  kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", "\"Seq\": 0"));
-    write_file(path, "r1.json", &k);
-    refused(2, NULL, "all_reduce of 64 bf16", "expected all_gather of 1000 bf16");
-    kineto_begin(&k, 1, 2);
-    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
-    kineto_event(&k,
-                 "\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"%s\", \"pid\": 1, \"ts\": 9, "
-                 "\"dur\": 1",
-                 REDUCE);
-    write_file(path, "r1.json", &k);
-    refused(2, NULL, "a second GPU", "one rank");
-    kineto_begin(&k, 1, 4);
-    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
-    write_file(path, "r1.json", &k);
-    refused(2, NULL, "a world of 4 ranks", "expected 2");
-    kineto_begin(&k, 1, 2);
-    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20,
-                  kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 3]", ""));
-    write_file(path, "r0.json", &k);
-    refused(1, NULL, "rank 3 in a group", "expected 0 to 1");
-}
-
-Test(import_kineto, files_without_what_is_needed_say_how_to_record_it)
-{
-    struct kineto_text k;
-    char path[SCRATCH_PATH];
-
-    kineto_begin(&k, 0, 2);
-    write_file(path, "r0.json", &k);
-    refused(1, NULL, "none of them a kernel", "ProfilerActivity.CUDA");
-    kineto_begin(&k, 0, 2);
-    kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 1, 10, 20, "");
-    write_file(path, "r0.json", &k);
-    refused(1, NULL, "none of them communication", "expected NCCL");
-    kineto_begin(&k, 0, 2);
-    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
-    write_file(path, "r0.json", &k);
-    refused(1, NULL, "none with op, type and size", "record_shapes=True");
-    scratch_write(path, "r0.json", "{\"nodes\":[]}", 12);
-    refused(1, NULL, "no \"traceEvents\"", "PyTorch profiler");
-}
-
-Test(import_kineto, a_cut_file_is_refused_by_line_and_leaves_nothing)
-{
-    char path[SCRATCH_PATH], out[SCRATCH_PATH], *text;
-    const char *paths[] = {path};
-    size_t n;
-
-    write_step("x.json", 0, 3, 100, 0);
-    text = scratch_read(scratch_path(path, "x.json"), &n);
-    for (size_t cut = 0; cut < n - 2; cut += 7) {
-        scratch_write(path, "x.json", text, cut);
-        error.text[0] = '\0';
-        cr_expect_eq(
-            zipccl_import("kineto", paths, 1, scratch_path(out, "o.jsonl"), NULL, NULL, &error),
-            ZIPCCL_ERR_INPUT, "%zu bytes", cut);
-        cr_expect_not_null(strstr(error.text, "x.json:"), "%zu bytes: %s", cut, error.text);
-        cr_expect(strstr(error.text, "cut") != NULL || strstr(error.text, "expected") != NULL, "%s",
-                  error.text);
-        cr_expect_eq(scratch_count(), 1);
-    }
-    free(text);
 }

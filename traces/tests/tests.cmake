@@ -14,8 +14,11 @@ zipccl_criterion_test(test_import_simai
 zipccl_criterion_test(test_import_errors SOURCES tests/test_import_errors.c tests/scratch.c
     LIBS zipccl_traces)
 zipccl_criterion_test(test_import_kineto
-    SOURCES tests/test_import_kineto.c tests/kineto_file.c tests/scratch.c
+    SOURCES tests/test_import_kineto.c tests/kineto_use.c tests/kineto_file.c tests/scratch.c
     LIBS zipccl_traces ZLIB::ZLIB m)
+zipccl_criterion_test(test_import_kineto_errors
+    SOURCES tests/test_import_kineto_errors.c tests/kineto_use.c tests/kineto_file.c
+    tests/scratch.c LIBS zipccl_traces)
 zipccl_criterion_test(test_import_nccl SOURCES tests/test_import_nccl.c tests/scratch.c
     LIBS zipccl_traces)
 zipccl_criterion_test(test_import_kineto_files

@@ -1,0 +1,110 @@
+/*
+ * test_import_kineto_errors.c - profiler files that are refused, and why
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "traces/tests/kineto_use.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(kineto_errors, .fini = scratch_remove);
+
+static void refused(int n, const struct zipccl_import_options *options, const char *found,
+                    const char *expected)
+{
+    struct zipccl_trace *t = kineto_import_with(n, options);
+
+    cr_expect_null(t);
+    zipccl_trace_destroy(t);
+    cr_expect_not_null(strstr(kineto_error.text, found), "%s", kineto_error.text);
+    cr_expect_not_null(strstr(kineto_error.text, expected), "%s", kineto_error.text);
+}
+
+Test(kineto_errors, strict_refuses_a_guess)
+{
+    struct zipccl_import_options options;
+
+    zipccl_import_options_init(&options);
+    options.strict = true;
+    kineto_write_step("r0.json", 0, 0, 100, 0);
+    kineto_write_step("r1.json", 1, 0, 100, 0);
+    refused(2, &options, "r0.json: waits of compute", "expected none (strict)");
+}
+
+Test(kineto_errors, files_that_do_not_fit_together_are_refused)
+{
+    struct kineto_text k;
+    char path[SCRATCH_PATH];
+
+    kineto_write_step("r0.json", 0, 0, 100, 0);
+    kineto_write_step("r1.json", 0, 0, 100, 0);
+    refused(2, NULL, "r1.json: rank 0", "expected another");
+    kineto_begin(&k, 1, 2);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20,
+                  kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", "\"Seq\": 0"));
+    kineto_save(path, "r1.json", &k);
+    refused(2, NULL, "all_reduce of 64 bf16", "expected all_gather of 1000 bf16");
+    kineto_begin(&k, 1, 2);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
+    kineto_event(&k,
+                 "\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"%s\", \"pid\": 1, \"ts\": 9, "
+                 "\"dur\": 1",
+                 REDUCE);
+    kineto_save(path, "r1.json", &k);
+    refused(2, NULL, "a second GPU", "one rank");
+    kineto_begin(&k, 1, 4);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
+    kineto_save(path, "r1.json", &k);
+    refused(2, NULL, "a world of 4 ranks", "expected 2");
+    kineto_begin(&k, 1, 2);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20,
+                  kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 3]", ""));
+    kineto_save(path, "r0.json", &k);
+    refused(1, NULL, "rank 3 in a group", "expected 0 to 1");
+}
+
+Test(kineto_errors, files_without_what_is_needed_say_how_to_record_it)
+{
+    struct kineto_text k;
+    char path[SCRATCH_PATH];
+
+    kineto_begin(&k, 0, 2);
+    kineto_save(path, "r0.json", &k);
+    refused(1, NULL, "none of them a kernel", "ProfilerActivity.CUDA");
+    kineto_begin(&k, 0, 2);
+    kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, 1, 10, 20, "");
+    kineto_save(path, "r0.json", &k);
+    refused(1, NULL, "none of them communication", "expected NCCL");
+    kineto_begin(&k, 0, 2);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1, 10, 20, "");
+    kineto_save(path, "r0.json", &k);
+    refused(1, NULL, "none with op, type and size", "record_shapes=True");
+    scratch_write(path, "r0.json", "{\"nodes\":[]}", 12);
+    refused(1, NULL, "no \"traceEvents\"", "PyTorch profiler");
+}
+
+Test(kineto_errors, a_cut_file_is_refused_by_line_and_leaves_nothing)
+{
+    char path[SCRATCH_PATH], out[SCRATCH_PATH], *text;
+    const char *paths[] = {path};
+    size_t n;
+
+    kineto_write_step("x.json", 0, 3, 100, 0);
+    text = scratch_read(scratch_path(path, "x.json"), &n);
+    for (size_t cut = 0; cut < n - 2; cut += 7) {
+        scratch_write(path, "x.json", text, cut);
+        kineto_error.text[0] = '\0';
+        cr_expect_eq(zipccl_import("kineto", paths, 1, scratch_path(out, "o.jsonl"), NULL, NULL,
+                                   &kineto_error),
+                     ZIPCCL_ERR_INPUT, "%zu bytes", cut);
+        cr_expect_not_null(strstr(kineto_error.text, "x.json:"), "%zu bytes: %s", cut,
+                           kineto_error.text);
+        cr_expect(strstr(kineto_error.text, "cut") != NULL ||
+                      strstr(kineto_error.text, "expected") != NULL,
+                  "%s", kineto_error.text);
+        cr_expect_eq(scratch_count(), 1);
+    }
+    free(text);
+}
