@@ -118,7 +118,7 @@ static void look(struct choice *c, size_t nlooks)
             c->nsampled += s[i].nsampled;
             c->nzero += s[i].nzero;
             c->moments.sum[i] += s[i].sum;
-            c->moments.nvalid[i] += s[i].nvalid;
+            c->moments.nvalid[i] += zipccl_sample_located(fields, &s[i]);
         }
     }
     c->moments.nlooks = (uint32_t)c->nlooks;

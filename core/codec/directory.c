@@ -51,6 +51,7 @@ const char *zipccl_program_name(uint8_t program)
         [ZIPCCL_PROGRAM_323] = "323",
         [ZIPCCL_PROGRAM_1222] = "1222",
         [ZIPCCL_PROGRAM_CONSTANT] = "constant",
+        [ZIPCCL_PROGRAM_ANS] = "ans",
     };
     return program < sizeof names / sizeof names[0] && names[program] ? names[program] : "?";
 }

@@ -84,6 +84,16 @@ static inline size_t zipccl_sample_start(size_t i, size_t m, size_t look, size_t
     return run * (ZIPCCL_SUBBLOCK / 2) + (5 * i + 4 * look) % 16 * 32;
 }
 
+/*
+ * How many exponents of a sample its sum stands for.  Whole tensors of a type with few exponents may
+ * be subnormal: all but the zeros count there, at exponent 0 unless they are valid.
+ */
+static inline uint32_t zipccl_sample_located(const struct zipccl_fields *fields,
+                                             const struct zipccl_sample *s)
+{
+    return fields->exponent_bits < 8 ? s->nsampled - s->nzero : s->nvalid;
+}
+
 struct zipccl_row {
     uint32_t needs; /* features that its file was built with: ZIPCCL_BUILT_WITH, 0 for scalar */
 

@@ -134,7 +134,7 @@ static uint32_t sample_all(const struct zipccl_fields *fields, const uint8_t *sr
                       &s[i]);
         nzero += s[i].nzero;
         moments->sum[i] += s[i].sum;
-        moments->nvalid[i] += s[i].nvalid;
+        moments->nvalid[i] += zipccl_sample_located(fields, &s[i]);
     }
     moments->least = 0;
     moments->most = 255;

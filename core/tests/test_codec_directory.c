@@ -105,7 +105,7 @@ Test(codec_directory, trusts_no_byte)
     struct message m = encode(ZIPCCL_BFLOAT16, src, N);
     cr_expect_eq(zipccl_directory_open(m.wire, m.nbytes - 1, &directory), ZIPCCL_ERR_CORRUPT);
     cr_expect_eq(zipccl_directory_open(m.wire, 31, &directory), ZIPCCL_ERR_CORRUPT);
-    m.wire[32] = 9; /* no such program */
+    m.wire[32] = ZIPCCL_PROGRAM_ANS + 1; /* no such program */
     cr_assert_eq(zipccl_directory_open(m.wire, m.nbytes, &directory), ZIPCCL_OK);
     cr_expect_eq(zipccl_directory_read(&directory, 0, &mode), ZIPCCL_ERR_CORRUPT);
     cr_expect_eq(zipccl_directory_read(&directory, 1, &mode), ZIPCCL_OK);

@@ -45,7 +45,7 @@ works "DeepEP" gzip -dc one.jsonl.gz
 works "DeepEP, HybridEP or NVSHMEM" "$zipccl" replay --help
 works "Ratios: the trace has no tensors" "$zipccl" replay step -c laptop -J step.json --html step.html
 grep -q 'If all were like the lowest' step.html || failed "no interval in the page"
-works "" "$check" step.json import.format=kineto trace.ratio_source_share.class=1 import.ratio_interval.low_class=reducescatter.grad
+works "" "$check" step.json import.format=kineto trace.ratio_source_share.class=1 import.ratio_interval.low_class=p2p.pp
 works "communication past NCCL" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --summary
 works "alltoall" "$zipccl" replay step -c laptop --dispatch-bytes 64MB
 works "SIMULATED" "$zipccl" replay step -c laptop -f t2 --mode raw
