@@ -90,6 +90,31 @@ static uint64_t message_bytes(const struct lowering *l, const struct zipccl_grou
     return l->sizes->bytes(l->sizes->context, src, dst, n);
 }
 
+/* Ranks whose elements a REDUCE step adds up. */
+static uint32_t fan_in(const struct lowering *l, const struct zipccl_step *step)
+{
+    switch (step->group) {
+    case ZIPCCL_GROUP_NODE: return zipccl_topology_node_size(l->topology, 0);
+    case ZIPCCL_GROUP_RAIL: return l->topology->nnodes;
+    default: return l->plan->nranks;
+    }
+}
+
+/* Take up step 'index', and tell the sizes what was added up before it. */
+static void enter(struct lowering *l, uint32_t index)
+{
+    uint32_t nranks = 1;
+
+    l->step = &l->plan->steps[index];
+    if (l->sizes == NULL || l->sizes->sums_of == NULL)
+        return;
+    for (uint32_t i = 0; i < index; i++)
+        if (l->plan->steps[i].kind == ZIPCCL_STEP_REDUCE &&
+            l->plan->steps[i].chunk == l->step->chunk)
+            nranks *= fan_in(l, &l->plan->steps[i]);
+    l->sizes->sums_of(l->sizes->context, nranks);
+}
+
 /* The longest message of an all-gather: EXACT ones are all as long. */
 static uint64_t longest_bytes(const struct lowering *l, const struct zipccl_group *g)
 {
@@ -302,7 +327,7 @@ zipccl_status zipccl_lower(const struct zipccl_plan *plan, uint32_t step,
 
     if (step >= plan->nsteps || flow == NULL || nrounds == NULL)
         return ZIPCCL_ERR_ARG;
-    l.step = &plan->steps[step];
+    enter(&l, step);
     ZIPCCL_TRY(check(&l));
     if (l.step->lowering != ZIPCCL_LOWER_RING) {
         lower_direct(&l);
@@ -355,7 +380,7 @@ bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
 
     if (step >= plan->nsteps)
         return false;
-    l.step = &plan->steps[step];
+    enter(&l, step);
     if (!is_by_rank(&l))
         return false;
     world = l.step->group == ZIPCCL_GROUP_WORLD;
@@ -429,7 +454,7 @@ bool zipccl_lower_overflows(const struct zipccl_plan *plan, const struct zipccl_
     struct lowering l = {.plan = plan, .topology = topology, .sizes = sizes};
 
     for (uint32_t i = 0; sizes != NULL && sizes->overflows != NULL && i < plan->nsteps; i++) {
-        l.step = &plan->steps[i];
+        enter(&l, i);
         if (l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_FIXED &&
             step_overflows(&l))
             return true;

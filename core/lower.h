@@ -57,6 +57,11 @@ struct zipccl_wire_sizes {
     /* Whether a FIXED message of n elements from src overflows (raw resend); NULL: never. */
     int (*overflows)(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity);
     bool by_n; /* both look at n alone: many ranks are then priced in O(nranks) */
+    /*
+     * Told before the others are asked: elements are sums over 'nranks' ranks from here on, or one
+     * rank's own, 1.  Sums have other zeros and other scales.  NULL: that does not matter.
+     */
+    void (*sums_of)(void *context, uint32_t nranks);
 };
 
 /* Called once per (src, dst) with nbytes > 0; src != dst. */

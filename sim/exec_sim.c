@@ -26,6 +26,14 @@ struct step_work {
     double copy_bytes; /* copied */
 };
 
+/* Without elements it has to be remembered where sums lie, and over how many ranks. */
+struct sum_range {
+    const char *first, *end;
+    uint32_t nranks;
+};
+
+enum { NUM_SUMS = 16 };
+
 struct exec_sim {
     struct zipccl_exec base;
     sg_host_t gpu, sm, hbm;
@@ -35,6 +43,9 @@ struct exec_sim {
     const struct zipccl_sim_sizes *sizes; /* NULL: real payload */
     bool in_step;
     struct step_work work;
+    struct sum_range sums[NUM_SUMS];
+    unsigned next_sum;
+    uint32_t nadded, most_summed; /* of the sum under way: its terms, and ranks in one of them */
 };
 
 struct zipccl_lane_task {
@@ -138,15 +149,52 @@ static void sim_fence(struct zipccl_exec *e)
         sg_actor_sleep_for(sim_of(e)->fence_s);
 }
 
+static bool overlaps(const struct sum_range *range, const void *p, size_t nbytes)
+{
+    return range->nranks > 0 && (const char *)p < range->end &&
+           (const char *)p + nbytes > range->first;
+}
+
+/* Ranks that are added up in what lies at 'p'. */
+static uint32_t nsummed_at(const struct exec_sim *s, const void *p, size_t nbytes)
+{
+    for (unsigned i = 0; i < NUM_SUMS; i++)
+        if (overlaps(&s->sums[i], p, nbytes))
+            return s->sums[i].nranks;
+    return 1;
+}
+
+/* Something else is written there. */
+static void forget_sums(struct exec_sim *s, const void *p, size_t nbytes)
+{
+    for (unsigned i = 0; i < NUM_SUMS; i++)
+        if (overlaps(&s->sums[i], p, nbytes))
+            s->sums[i].nranks = 0;
+}
+
+static void keep_sum(struct exec_sim *s, const void *p, size_t nbytes)
+{
+    forget_sums(s, p, nbytes);
+    s->sums[s->next_sum++ % NUM_SUMS] =
+        (struct sum_range){p, (const char *)p + nbytes, s->nadded * s->most_summed};
+}
+
+void zipccl_exec_sim_start_call(struct zipccl_exec *exec)
+{
+    memset(sim_of(exec)->sums, 0, sizeof(sim_of(exec)->sums));
+}
+
 /* A header in place of a message, of the size that the samples say. */
-static zipccl_status encode_by_pointer(const struct exec_sim *s, enum zipccl_dtype dtype, size_t n,
-                                       void *dst, size_t capacity, size_t *nbytes)
+static zipccl_status encode_by_pointer(const struct exec_sim *s, enum zipccl_dtype dtype,
+                                       const void *src, size_t n, void *dst, size_t capacity,
+                                       size_t *nbytes)
 {
     size_t mean = 0, longest = 0, bound = zipccl_bound(dtype, n);
 
     if (bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
         return ZIPCCL_ERR_ARG;
-    s->sizes->bytes(s->sizes->context, n, &mean, &longest);
+    s->sizes->bytes(s->sizes->context, n, nsummed_at(s, src, n * zipccl_dtype_size(dtype)), &mean,
+                    &longest);
     if (longest > capacity && capacity < bound) {
         zipccl_message_write_header(dst, dtype, ZIPCCL_MESSAGE_OVERFLOW, n, 0);
         *nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
@@ -165,7 +213,7 @@ static zipccl_status sim_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
     zipccl_status status;
 
     if (s->sizes != NULL)
-        status = encode_by_pointer(s, dtype, n, dst, capacity, nbytes);
+        status = encode_by_pointer(s, dtype, src, n, dst, capacity, nbytes);
     else
         status = zipccl_encode_effort(s->isa, e->effort, dtype, src, n, dst, capacity, s->scratch,
                                       nbytes);
@@ -197,6 +245,8 @@ static zipccl_status sim_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
 
     if (s->sizes == NULL)
         status = zipccl_decode(s->isa, dtype, wire, nbytes, dst, n, s->scratch);
+    else
+        forget_sums(s, dst, n * zipccl_dtype_size(dtype));
     if (status == ZIPCCL_OK)
         add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)nbytes, s->decode_Bps);
     return status;
@@ -208,6 +258,8 @@ static void sim_copy(struct zipccl_exec *e, void *dst, const void *src, size_t n
 
     if (s->sizes == NULL && nbytes > 0)
         memcpy(dst, src, nbytes);
+    else
+        forget_sums(s, dst, nbytes);
     s->work.copy_bytes += (double)nbytes;
     if (!s->in_step)
         charge(s);
@@ -228,8 +280,16 @@ static void sim_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
 static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc,
                            const void *x, size_t n, bool first)
 {
-    if (sim_of(e)->sizes == NULL)
+    struct exec_sim *s = sim_of(e);
+    uint32_t nranks;
+
+    if (s->sizes == NULL) {
         zipccl_accumulate(dtype, acc, x, n, first);
+        return;
+    }
+    nranks = nsummed_at(s, x, n * zipccl_dtype_size(dtype));
+    s->nadded = first ? 1 : s->nadded + 1;
+    s->most_summed = first || nranks > s->most_summed ? nranks : s->most_summed;
 }
 
 static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc,
@@ -237,6 +297,8 @@ static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, con
 {
     if (sim_of(e)->sizes == NULL)
         zipccl_round_sums(dtype, acc, n, divisor, dst);
+    else
+        keep_sum(sim_of(e), dst, n * zipccl_dtype_size(dtype));
 }
 
 static void lane_actor(int argc, char **argv)

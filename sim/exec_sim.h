@@ -19,9 +19,9 @@
 
 /* Sizes of messages whose elements are not there. */
 struct zipccl_sim_sizes {
-    /* Expected and longest bytes of a message of 'n' elements: the first travels, the second
-     * decides whether a FIXED message overflows. */
-    void (*bytes)(void *context, size_t n, size_t *mean, size_t *longest);
+    /* Expected and longest bytes of a message of 'n' elements, each a sum over 'nsummed' ranks: the
+     * first travels, the second decides whether a FIXED message overflows. */
+    void (*bytes)(void *context, size_t n, uint32_t nsummed, size_t *mean, size_t *longest);
     void *context;
     /* Addresses that stand for all user buffers: nothing is read there. */
     const char *nowhere;
@@ -43,5 +43,8 @@ zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
 /* Run a kernel of so many SM seconds and so much memory traffic on 'gpu' to its end. */
 void zipccl_exec_sim_kernel(const struct zipccl_platform *platform, uint32_t gpu, double sm_s,
                             double hbm_bytes, double alone_s);
+
+/* Tell the exec that another call begins: what lay in the buffers is no sum any more. */
+void zipccl_exec_sim_start_call(struct zipccl_exec *exec);
 
 #endif

@@ -19,6 +19,7 @@ struct sizing {
     uint32_t set;
     size_t element;
     double ratio_delta;
+    uint32_t nsummed; /* ranks whose elements were added up */
 };
 
 static size_t shift_ratio(const struct sizing *s, size_t n, size_t nbytes)
@@ -38,7 +39,7 @@ static size_t message_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
 
     (void)src;
     (void)dst;
-    zipccl_samples_bytes(s->samples, s->set, n, &mean, &longest);
+    zipccl_samples_bytes(s->samples, s->set, n, s->nsummed, &mean, &longest);
     return shift_ratio(s, n, mean);
 }
 
@@ -49,8 +50,13 @@ static int message_overflows(void *context, uint32_t src, uint32_t dst, size_t n
 
     (void)src;
     (void)dst;
-    zipccl_samples_bytes(s->samples, s->set, n, &mean, &longest);
+    zipccl_samples_bytes(s->samples, s->set, n, s->nsummed, &mean, &longest);
     return shift_ratio(s, n, longest) > capacity;
+}
+
+static void sums_of(void *context, uint32_t nranks)
+{
+    ((struct sizing *)context)->nsummed = nranks;
 }
 
 void zipccl_scenario_init(struct zipccl_scenario *scenario)
@@ -112,7 +118,8 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                                       .context = &sizing,
                                       .splits = job->class->splits,
                                       .overflows = message_overflows,
-                                      .by_n = true};
+                                      .by_n = true,
+                                      .sums_of = sums_of};
     struct zipccl_plan *plan = NULL;
     struct zipccl_cost cost;
     double raw, coded;
@@ -332,7 +339,7 @@ static zipccl_status price_round(const struct zipccl_program *program,
         struct job job = {
             .class = class,
             .params = params,
-            .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta},
+            .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta, 1},
             .flows = scenario->flows,
             .plans = scenario->plans,
             .raw_only = scenario->raw_only,

@@ -6,6 +6,7 @@
 #include "sim/samples.h"
 
 #include "core/codec.h"
+#include "core/reduce.h"
 #include "sim/gaussian.h"
 #include "traces/safetensors.h"
 
@@ -18,8 +19,14 @@
 #define MAX_SET_N   ((size_t)1 << 23) /* elements kept of a set */
 #define MAX_WINDOWS 8
 
+/* Ranks that are added up at once, and in two rounds. */
+#define SUM_AT_ONCE 8
+#define MAX_SUMMED  (SUM_AT_ONCE * SUM_AT_ONCE)
+
 struct measured {
-    size_t n, mean, longest;
+    size_t n;
+    uint32_t nsummed;
+    size_t mean, longest;
 };
 
 struct set {
@@ -29,8 +36,10 @@ struct set {
     char **names; /* owned */
     void *data;   /* owned; NULL unless measured */
     size_t n;
+    size_t *ends; /* [nends] owned: where its tensors end */
+    size_t nends;
     size_t nsizes, room;
-    struct measured *sizes;
+    struct measured *sizes; /* owned */
 };
 
 struct zipccl_samples {
@@ -80,6 +89,7 @@ static void release_set(struct set *set)
         free(set->names[i]);
     free(set->names);
     free(set->data);
+    free(set->ends);
     free(set->sizes);
 }
 
@@ -94,6 +104,18 @@ void zipccl_samples_close(struct zipccl_samples *samples)
     if (samples->file != NULL)
         zipccl_safetensors_close(samples->file);
     free(samples);
+}
+
+/* The set goes on to 'end' with a tensor of its own. */
+static zipccl_status add_end(struct set *set, size_t end, struct zipccl_error *error)
+{
+    size_t *ends = realloc(set->ends, (set->nends + 1) * sizeof(*ends));
+
+    if (ends == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    set->ends = ends;
+    set->ends[set->nends++] = set->n = end;
+    return ZIPCCL_OK;
 }
 
 /* Lay one tensor behind what the set holds. */
@@ -112,8 +134,7 @@ static zipccl_status append(struct set *set, const struct zipccl_tensor *tensor,
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     memcpy(data + set->n * size, tensor->data, n * size);
     set->data = data;
-    set->n += n;
-    return ZIPCCL_OK;
+    return add_end(set, set->n + n, error);
 }
 
 static zipccl_status load_named(const struct zipccl_samples *s, struct set *set,
@@ -157,10 +178,10 @@ static zipccl_status load_class(const struct zipccl_samples *s, struct set *set,
 static zipccl_status load_model(struct set *set, struct zipccl_error *error)
 {
     set->source = ZIPCCL_RATIO_MODEL;
-    set->n = MEASURE_N;
-    set->data = malloc(set->n * zipccl_dtype_size(set->dtype));
+    set->data = malloc(MEASURE_N * zipccl_dtype_size(set->dtype));
     if (set->data == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    ZIPCCL_TRY(add_end(set, MEASURE_N, error));
     return zipccl_gaussian_fill(set->dtype, set->data, set->n, error);
 }
 
@@ -253,36 +274,81 @@ enum zipccl_ratio_source zipccl_samples_source(const struct zipccl_samples *samp
     return samples->sets[set].source;
 }
 
-/* Copy 'n' elements of the set from 'offset' on, starting over at its end. */
-static void tile(const struct set *set, size_t offset, size_t n, char *out)
+/*
+ * Copy 'n' elements of the set from 'offset' on, starting over at its end; each tensor rotated by
+ * 'turn' / 'nturns' of its length.
+ */
+static void tile(const struct set *set, size_t offset, size_t n, uint32_t turn, uint32_t nturns,
+                 char *out)
 {
-    size_t size = zipccl_dtype_size(set->dtype);
+    size_t size = zipccl_dtype_size(set->dtype), i = 0;
 
     while (n > 0) {
-        size_t part = set->n - offset < n ? set->n - offset : n;
+        while (set->ends[i] <= offset)
+            i++;
+        size_t first = i > 0 ? set->ends[i - 1] : 0, len = set->ends[i] - first;
+        size_t at = (offset - first + len / nturns * turn) % len, part = len - at;
 
-        memcpy(out, (const char *)set->data + offset * size, part * size);
+        part = part < set->ends[i] - offset ? part : set->ends[i] - offset;
+        part = part < n ? part : n;
+        memcpy(out, (const char *)set->data + (first + at) * size, part * size);
         out += part * size;
         n -= part;
-        offset = 0;
+        offset += part;
+        if (offset == set->n)
+            offset = i = 0;
     }
+}
+
+/* Sums of 'n' elements over 'nsummed' ranks, rounded after SUM_AT_ONCE of them as levels do. */
+static zipccl_status sum(const struct set *set, size_t offset, size_t n, uint32_t nsummed,
+                         char *out)
+{
+    size_t nbytes = n * zipccl_dtype_size(set->dtype);
+    uint32_t nparts = (nsummed + SUM_AT_ONCE - 1) / SUM_AT_ONCE;
+    char *buffers = malloc((SUM_AT_ONCE + nparts) * nbytes), *parts;
+    const void *sources[SUM_AT_ONCE];
+    zipccl_status status = buffers != NULL ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
+
+    if (status != ZIPCCL_OK)
+        return status;
+    parts = buffers + SUM_AT_ONCE * nbytes;
+    for (uint32_t p = 0; p < nparts && status == ZIPCCL_OK; p++) {
+        uint32_t first = p * SUM_AT_ONCE, m = nsummed - first;
+
+        m = m < SUM_AT_ONCE ? m : SUM_AT_ONCE;
+        for (uint32_t k = 0; k < m; k++) {
+            tile(set, offset, n, first + k, nsummed, buffers + k * nbytes);
+            sources[k] = buffers + k * nbytes;
+        }
+        status = zipccl_reduce(set->dtype, ZIPCCL_SUM, sources, m, n, parts + p * nbytes);
+    }
+    for (uint32_t p = 0; p < nparts; p++)
+        sources[p] = parts + p * nbytes;
+    if (status == ZIPCCL_OK)
+        status = zipccl_reduce(set->dtype, ZIPCCL_SUM, sources, nparts, n, out);
+    free(buffers);
+    return status;
 }
 
 /* Encode one window, decode it, compare; its bytes. */
 static zipccl_status measure_window(struct zipccl_samples *s, const struct set *set, size_t offset,
-                                    size_t n, char *buffers, size_t *nbytes)
+                                    size_t n, uint32_t nsummed, char *buffers, size_t *nbytes)
 {
     size_t size = zipccl_dtype_size(set->dtype), bound = zipccl_bound(set->dtype, n);
     char *src = buffers, *back = buffers + n * size, *wire = back + n * size;
 
-    tile(set, offset, n, src);
+    if (nsummed > 1 && zipccl_reduce_serves(set->dtype, ZIPCCL_SUM))
+        ZIPCCL_TRY(sum(set, offset, n, nsummed, src));
+    else
+        tile(set, offset, n, 0, 1, src);
     ZIPCCL_TRY(zipccl_encode(s->isa, set->dtype, src, n, wire, bound, s->scratch, nbytes));
     ZIPCCL_TRY(zipccl_decode(s->isa, set->dtype, wire, *nbytes, back, n, s->scratch));
     return memcmp(src, back, n * size) == 0 ? ZIPCCL_OK : ZIPCCL_ERR_CORRUPT;
 }
 
 static zipccl_status measure(struct zipccl_samples *s, const struct set *set, size_t n,
-                             struct measured *out)
+                             uint32_t nsummed, struct measured *out)
 {
     size_t windows = set->n / n, size = zipccl_dtype_size(set->dtype), total = 0;
     char *buffers = malloc(2 * n * size + zipccl_bound(set->dtype, n));
@@ -293,25 +359,31 @@ static zipccl_status measure(struct zipccl_samples *s, const struct set *set, si
     for (size_t w = 0; w < windows && status == ZIPCCL_OK; w++) {
         size_t offset = windows > 1 ? (set->n - n) / (windows - 1) * w : 0, nbytes = 0;
 
-        status = measure_window(s, set, offset, n, buffers, &nbytes);
+        status = measure_window(s, set, offset, n, nsummed, buffers, &nbytes);
         total += nbytes;
         out->longest = nbytes > out->longest ? nbytes : out->longest;
     }
     out->n = n;
+    out->nsummed = nsummed;
     out->mean = (total + windows / 2) / windows;
     free(buffers);
     return status;
 }
 
+static bool is_before(const struct measured *m, size_t n, uint32_t nsummed)
+{
+    return m->n < n || (m->n == n && m->nsummed < nsummed);
+}
+
 /* Where 'n' stands or belongs among the set's sizes, which are sorted. */
-static size_t place_of_size(const struct set *set, size_t n)
+static size_t place_of_size(const struct set *set, size_t n, uint32_t nsummed)
 {
     size_t low = 0, high = set->nsizes;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (set->sizes[middle].n < n)
+        if (is_before(&set->sizes[middle], n, nsummed))
             low = middle + 1;
         else
             high = middle;
@@ -319,16 +391,18 @@ static size_t place_of_size(const struct set *set, size_t n)
     return low;
 }
 
-static const struct measured *find_size(const struct set *set, size_t n)
+static const struct measured *find_size(const struct set *set, size_t n, uint32_t nsummed)
 {
-    size_t at = place_of_size(set, n);
+    size_t at = place_of_size(set, n, nsummed);
+    const struct measured *found = &set->sizes[at];
 
-    return at < set->nsizes && set->sizes[at].n == n ? &set->sizes[at] : NULL;
+    return at < set->nsizes && found->n == n && found->nsummed == nsummed ? found : NULL;
 }
 
-static const struct measured *add_size(struct zipccl_samples *s, struct set *set, size_t n)
+static const struct measured *add_size(struct zipccl_samples *s, struct set *set, size_t n,
+                                       uint32_t nsummed)
 {
-    size_t at = place_of_size(set, n);
+    size_t at = place_of_size(set, n, nsummed);
     struct measured fresh;
     zipccl_status status;
 
@@ -343,7 +417,7 @@ static const struct measured *add_size(struct zipccl_samples *s, struct set *set
         set->sizes = sizes;
         set->room = room;
     }
-    status = measure(s, set, n, &fresh);
+    status = measure(s, set, n, nsummed, &fresh);
     if (status != ZIPCCL_OK) {
         s->status = zipccl_fail(
             &s->error, status, "sample \"%.100s\": %zu elements did not survive the codec: %s",
@@ -356,8 +430,8 @@ static const struct measured *add_size(struct zipccl_samples *s, struct set *set
     return &set->sizes[at];
 }
 
-void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n, size_t *mean,
-                          size_t *longest)
+void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n, uint32_t nsummed,
+                          size_t *mean, size_t *longest)
 {
     struct set *s = &samples->sets[set];
     size_t raw = n * zipccl_dtype_size(s->dtype), m = n < MEASURE_N ? n : MEASURE_N;
@@ -370,9 +444,10 @@ void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n
         *mean = *longest = (size_t)ceil((double)raw / samples->given_ratio);
         return;
     }
-    found = find_size(s, m);
+    nsummed = nsummed < 1 ? 1 : nsummed > MAX_SUMMED ? MAX_SUMMED : nsummed;
+    found = find_size(s, m, nsummed);
     if (found == NULL)
-        found = add_size(samples, s, m);
+        found = add_size(samples, s, m, nsummed);
     if (found == NULL)
         return;
     *mean = m == n ? found->mean : (size_t)((double)found->mean * (double)n / (double)m);

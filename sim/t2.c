@@ -196,6 +196,7 @@ zipccl_status zipccl_t2_execute(struct zipccl_t2_comm *comm, uint32_t rank,
                              .recv_displs = buffers->recv_displs};
     zipccl_status status = stage(comm, rank, plan, &run);
 
+    zipccl_exec_sim_start_call(exec);
     if (status == ZIPCCL_OK)
         status = zipccl_execute(&run, comm->transports[rank], exec, stats);
     else

@@ -27,7 +27,9 @@ struct outcome {
 static bool report(const char *what, const char *strategy, const struct outcome *o,
                    unsigned unseen_percent)
 {
-    bool ok = o->runs > 0 && 100 * o->unseen <= unseen_percent * o->runs;
+    /* Of a few runs one may be unlucky. */
+    unsigned most = unseen_percent * o->runs / 100 + (unseen_percent > 0);
+    bool ok = o->runs > 0 && o->unseen <= most;
 
     printf("%-16s %-16s %5u runs: %5u errors, %5u wrong results, %5u unseen%s\n", what, strategy,
            o->runs, o->errors, o->wrong, o->unseen, ok ? "" : "  FAILED");

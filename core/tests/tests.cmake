@@ -32,6 +32,7 @@ zipccl_criterion_test(test_plan_broken SOURCES tests/test_plan_broken.c LIBS zip
 zipccl_criterion_test(test_plan_reduce SOURCES tests/test_plan_reduce.c LIBS zipccl_core)
 zipccl_criterion_test(test_plan_print SOURCES tests/test_plan_print.c LIBS zipccl_core)
 zipccl_criterion_test(test_lower SOURCES tests/test_lower.c LIBS zipccl_core)
+zipccl_criterion_test(test_lower_sums SOURCES tests/test_lower_sums.c LIBS zipccl_core)
 zipccl_criterion_test(test_cost SOURCES tests/test_cost.c LIBS zipccl_core)
 zipccl_criterion_test(test_cost_levels SOURCES tests/test_cost_levels.c LIBS zipccl_core)
 zipccl_criterion_test(test_choose SOURCES tests/test_choose.c LIBS zipccl_core)
