@@ -10,7 +10,7 @@ zipccl_install build
 zipccl_say "building into build/"
 zipccl_build default build
 zipccl_say "testing"
-if zipccl_ctest build; then
+if zipccl_ctest build -j 2; then
     echo "zipccl: all tests that ran passed"
 else
     echo "zipccl: TESTS FAILED; their output stands above"
