@@ -141,6 +141,8 @@ static void run_world(struct pair *p, struct totals *totals)
                                                 .count = list[n],
                                                 .kind = (enum kind)kind};
 
+                        if (SANITIZED && k % 3 != 0)
+                            continue;
                         /* Large ones: a few, on bf16 and several nodes. */
                         if (c.count > 5000 &&
                             (d > 0 || p->w.topology->nnodes == 1 || (kind + redop + op) % 2))
