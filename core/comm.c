@@ -66,6 +66,7 @@ static uint64_t hash_options(const struct zipccl_comm_config *c)
 {
     uint64_t hash = zipccl_comm_hash_u64(ZIPCCL_COMM_HASH_START, (uint64_t)c->mode);
 
+    hash = zipccl_comm_hash_u64(hash, c->strategy != NULL);
     for (const char *p = c->strategy; p != NULL && *p != '\0'; p++)
         hash = zipccl_comm_hash_u64(hash, (unsigned char)*p);
     hash = zipccl_comm_hash_u64(hash, c->nchunks);

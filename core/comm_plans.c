@@ -290,6 +290,13 @@ static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *ke
             status = ZIPCCL_ERR_UNSUPPORTED;
         }
     }
+    /* A pair too long for the chunks that a plan may have, which other ranks need not know. */
+    if (rule != NULL && status == ZIPCCL_ERR_UNSUPPORTED)
+        status =
+            zipccl_fail(&comm->error, ZIPCCL_ERR_NOMEM,
+                        "a pair moves %zu elements: more than a plan has in chunks of %zu, the "
+                        "most that max_staging_bytes allows",
+                        key->count, rule->chunk_n);
     /* Memory may be short on this rank alone. */
     if (status == ZIPCCL_ERR_NOMEM)
         comm->transport->ops->abort(comm->transport);

@@ -97,8 +97,11 @@ static bool is_hopeless(const struct zipccl_coder *c, const struct zipccl_source
 {
     for (size_t s = 0; s < nsuperblocks; s++) {
         size_t m = zipccl_superblock_n(n, s);
+        const uint8_t *src = source_at(c, source, s, m);
         struct zipccl_entry entry;
-        if (zipccl_superblock_choose(c, source_at(c, source, s, m), m, true, &entry) ||
+        /* One value: a sample of NaNs would say raw. */
+        if (zipccl_superblock_is_constant(c->fields, src, m) ||
+            zipccl_superblock_choose(c, src, m, true, &entry) ||
             entry.program != ZIPCCL_PROGRAM_RAW)
             return false;
     }

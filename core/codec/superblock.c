@@ -245,7 +245,7 @@ void zipccl_superblock_encode(const struct zipccl_coder *c, const uint8_t *src, 
 {
     size_t size = c->fields->size;
     memset(entry, 0, sizeof *entry);
-    if (memcmp(src, src + size, (m - 1) * size) == 0) {
+    if (zipccl_superblock_is_constant(c->fields, src, m)) {
         entry->program = ZIPCCL_PROGRAM_CONSTANT;
         memcpy(entry->base, src, size);
         *nshare = *nvariable = 0;

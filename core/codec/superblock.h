@@ -10,6 +10,8 @@
 
 #include "core/codec/row.h"
 
+#include <string.h>
+
 /* What a message's superblocks have in common. */
 struct zipccl_coder {
     const struct zipccl_row *row;
@@ -27,6 +29,13 @@ struct zipccl_coder {
  */
 bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *src, size_t m,
                               bool look_for_zeros, struct zipccl_entry *entry);
+
+/* True if all of 'm' elements, at least 1, have the same bits. */
+static inline bool zipccl_superblock_is_constant(const struct zipccl_fields *fields,
+                                                 const uint8_t *src, size_t m)
+{
+    return memcmp(src, src + fields->size, (m - 1) * fields->size) == 0;
+}
 
 /*
  * Encode 'm' elements, 1 <= m <= ZIPCCL_SUPERBLOCK.

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/codec/layout.h"
 #include "core/codec_mt.h"
 
 #include "core/tests/codec_data.h"
@@ -121,6 +122,33 @@ static void check_messages(struct zipccl_pool *pool, struct room *b)
                 check_message(pool, b, data_types[t], kind, n, bound * 7 / 10);
                 check_message(pool, b, data_types[t], kind, n, bound / 5);
             }
+}
+
+/*
+ * One NaN everywhere, as after an overflow in training, alone and after random bits: superblocks of
+ * one value, of which a sample says raw.
+ */
+static void check_constant_nans(struct zipccl_pool *pool, struct room *b)
+{
+    static const struct {
+        enum zipccl_dtype dtype;
+        uint8_t bytes[2];
+    } nans[] = {{ZIPCCL_FLOAT16, {0x00, 0x7e}},
+                {ZIPCCL_BFLOAT16, {0xc0, 0x7f}},
+                {ZIPCCL_FLOAT8_E5M2, {0x7e, 0x7e}}};
+    struct data_random random = {6};
+    for (size_t i = 0; i < sizeof nans / sizeof nans[0]; i++)
+        for (size_t nrandom = 0; nrandom <= ZIPCCL_SUPERBLOCK; nrandom += ZIPCCL_SUPERBLOCK) {
+            size_t n = 8 * ZIPCCL_SUPERBLOCK, size = zipccl_dtype_size(nans[i].dtype), nbytes;
+            size_t bound = zipccl_bound(nans[i].dtype, n);
+            data_fill_type(nans[i].dtype, DATA_BITS, &random, 0, b->elements, nrandom);
+            for (size_t k = nrandom * size; k < n * size; k++)
+                b->elements[k] = nans[i].bytes[k % 2];
+            check_message(pool, b, nans[i].dtype, -1, n, bound);
+            zipccl_encode(b->isa, nans[i].dtype, b->elements, n, b->one, bound, b->scratch,
+                          &nbytes);
+            expect(nbytes < nrandom * size + 2048, "constant NaNs raw", nans[i].dtype, -1, n);
+        }
 }
 
 /* Gaussians with zeros, constants and random bits here and there: shares of many sizes. */
@@ -310,6 +338,7 @@ int main(void)
             abort();
         check_arguments(pool);
         check_messages(pool, &b);
+        check_constant_nans(pool, &b);
         check_patches(pool, &b);
         b.effort = ZIPCCL_EFFORT_RATIO;
         check_patches(pool, &b);

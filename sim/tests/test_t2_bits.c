@@ -371,10 +371,11 @@ static void run_own_reductions(struct bits *b)
     for (unsigned k = 0; k < 2 * 3 * 5 * 6; k += SANITIZED ? 5 : 1) {
         struct reduce_case c = {.op = k & 1 ? ZIPCCL_ALL_REDUCE : ZIPCCL_REDUCE_SCATTER,
                                 .dtype = dtypes[k / 2 % 3],
-                                .redop = k / 3 & 1 ? ZIPCCL_AVG : ZIPCCL_SUM,
+                                .redop = (k / 6 + k / 30) & 1 ? ZIPCCL_AVG : ZIPCCL_SUM,
                                 .count = counts[k / 30],
                                 .kind = (enum kind)(k / 6 % 5),
                                 .nchunks = nchunks[k / 7 % 4],
+                                .capacity_class = k / 8 % ZIPCCL_NUM_CLASSES,
                                 .in_place = k / 5 & 1};
 
         reduce_inputs_open(&inputs, &c, b->nranks);
