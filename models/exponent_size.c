@@ -226,7 +226,9 @@ zipccl_status zipccl_size_expect(const double *p, size_t n, struct zipccl_size_m
     if (n >= ZIPCCL_SUPERBLOCK)
         ZIPCCL_TRY(zipccl_choices_expect(p, ZIPCCL_SUPERBLOCK, ZIPCCL_FEW_DRAWS, &full));
     if (rest)
-        ZIPCCL_TRY(zipccl_choices_expect(p, rest, ZIPCCL_FEW_DRAWS, &last));
+        /* Little is chosen for few elements, and files have many such tensors. */
+        ZIPCCL_TRY(zipccl_choices_expect(
+            p, rest, rest < 4096 ? ZIPCCL_FEW_DRAWS / 4 : ZIPCCL_FEW_DRAWS, &last));
     return zipccl_size_from_choices(p, n, n >= ZIPCCL_SUPERBLOCK ? &full : NULL,
                                     rest ? &last : NULL, out);
 }

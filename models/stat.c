@@ -85,6 +85,9 @@ static zipccl_status predict(const double *p, uint64_t n, double *nbytes)
     return status;
 }
 
+/* Shorter tensors say too little of a law, and files of many would take minutes. */
+#define LEAST_PREDICTED 256u
+
 /* What the law of a bf16 tensor says. */
 static zipccl_status fit(const void *data, struct zipccl_tensor_stat *stat)
 {
@@ -119,7 +122,7 @@ static zipccl_status measure(enum zipccl_dtype dtype, const void *data,
     stat->bound_bytes = zipccl_histogram_bound_bytes(&histogram);
     stat->huffman_bytes = zipccl_histogram_huffman_bytes(&histogram);
     stat->zero = stat->n ? (double)histogram.zeros / (double)stat->n : 0;
-    stat->predicted = dtype == ZIPCCL_BFLOAT16;
+    stat->predicted = dtype == ZIPCCL_BFLOAT16 && (stat->n == 0 || stat->n >= LEAST_PREDICTED);
     return stat->predicted ? fit(data, stat) : ZIPCCL_OK;
 }
 
