@@ -30,7 +30,7 @@ struct zipccl_trace *kineto_import_with(int n, const struct zipccl_import_option
     zipccl_status status;
 
     for (int i = 0; i < n; i++) {
-        char name[16];
+        char name[32];
 
         snprintf(name, sizeof name, "r%d.json", i);
         paths[i] = scratch_path(names[i], name);
