@@ -102,6 +102,16 @@ static size_t output_room(const struct zipccl_vectors *vectors)
     return room;
 }
 
+/* Flushed, as the next vector may take its time and the run may be ended. */
+static void print_verdict(const struct zipccl_verdict *verdict, FILE *out)
+{
+    const struct zipccl_vector *v = verdict->vector;
+
+    fprintf(out, "%-6s  %-36s %-8s  %s%s%s\n", verdict->passed ? "passed" : "FAILED", v->name,
+            v->verdict, v->about, verdict->passed ? "" : ": ", verdict->reason);
+    fflush(out);
+}
+
 zipccl_status zipccl_conform_run(const struct zipccl_vectors *vectors,
                                  struct zipccl_conform_result *result, FILE *out,
                                  struct zipccl_error *error)
@@ -125,9 +135,7 @@ zipccl_status zipccl_conform_run(const struct zipccl_vectors *vectors,
         result->count++;
         result->nfailed += !verdict->passed;
         if (out != NULL)
-            fprintf(out, "%-6s  %-36s %-8s  %s%s%s\n", verdict->passed ? "passed" : "FAILED",
-                    verdict->vector->name, verdict->vector->verdict, verdict->vector->about,
-                    verdict->passed ? "" : ": ", verdict->reason);
+            print_verdict(verdict, out);
     }
     free(output);
     if (status == ZIPCCL_OK && out != NULL)
