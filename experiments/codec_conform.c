@@ -54,7 +54,7 @@ static void compare(struct zipccl_verdict *verdict, const uint8_t *output, size_
 }
 
 static void judge(struct zipccl_verdict *verdict, const struct zipccl_filter_result *run,
-                  const uint8_t *output, double timeout_s)
+                  const uint8_t *output, size_t capacity, double timeout_s)
 {
     const struct zipccl_vector *v = verdict->vector;
     char line[260];
@@ -64,7 +64,7 @@ static void judge(struct zipccl_verdict *verdict, const struct zipccl_filter_res
     if (run->timed_out)
         fail(verdict, "did not end within %g s", timeout_s);
     else if (run->too_much)
-        fail(verdict, "wrote more than %zu bytes%s", v->elements_nbytes,
+        fail(verdict, "wrote more than %zu bytes%s", capacity,
              v->valid ? "" : " for a message to be refused");
     else if (run->signal != 0)
         fail(verdict, "ended by signal %d%s", run->signal, said(run, line));
@@ -87,7 +87,7 @@ static zipccl_status run_one(const struct zipccl_conform_result *result, uint8_t
 
     ZIPCCL_TRY(zipccl_filter_run(result->command, v->wire, v->wire_nbytes, result->timeout_s,
                                  output, most, &run, error));
-    judge(verdict, &run, output, result->timeout_s);
+    judge(verdict, &run, output, most, result->timeout_s);
     return ZIPCCL_OK;
 }
 
