@@ -113,6 +113,9 @@ ntests=$((ntests + 1))
 "$zipccl" codec encode "$tensors" -o - >/dev/full 2>err </dev/null && failed "a full disk goes unseen"
 grep -q "cannot write" err || failed "a full disk is told as: $(cat err)"
 
+refuses "for the largest size; -e sets it" "$zipccl" codec bench --input "$tensors" -b 1K
+refuses "expected 1073741824 for the" "$zipccl" codec bench --input "$tensors" -b 1K -e 1G
+
 # ---- a run that is ended leaves nothing
 ntests=$((ntests + 1))
 mkfifo pipe
@@ -170,6 +173,7 @@ wait $!
 code=$?
 [ $code -eq 143 ] || failed "exit code $code, not 143, of a conform that was terminated"
 kill -0 "$pid" 2>left && kill "$pid" && failed "a terminated conform leaves its decoder"
+refuses "/dev/full: cannot write: No space" "$zipccl" codec conform -q -J /dev/full -- false
 refuses "overwrite an input" "$zipccl" codec conform --vectors own -J own/MANIFEST.tsv -- true
 refuses "overwrite an input" "$zipccl" codec conform --vectors own -J own/../own/one.zccl -- true
 refuses "name the decoder's command" "$zipccl" codec conform
