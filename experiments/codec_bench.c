@@ -406,8 +406,10 @@ static zipccl_status read_elements(const struct zipccl_bench_options *options,
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: expected elements of type %s, found none",
                            options->path, type);
     if (found < asked)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: -e asks for %llu bytes of %s, found %llu",
-                           options->path, asked, type, found);
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "%s: found %llu bytes of %s, expected %llu for the largest size; -e sets it",
+            options->path, found, type, asked);
     return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                        "%s: found %llu bytes of %s, expected at most %llu: give -b and -e",
                        options->path, found, type, (unsigned long long)ZIPCCL_BENCH_MAX_BYTES);

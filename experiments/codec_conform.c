@@ -54,7 +54,7 @@ static void compare(struct zipccl_verdict *verdict, const uint8_t *output, size_
 }
 
 static void judge(struct zipccl_verdict *verdict, const struct zipccl_filter_result *run,
-                  const uint8_t *output, double timeout_s)
+                  const uint8_t *output, size_t capacity, double timeout_s)
 {
     const struct zipccl_vector *v = verdict->vector;
     char line[260];
@@ -64,7 +64,7 @@ static void judge(struct zipccl_verdict *verdict, const struct zipccl_filter_res
     if (run->timed_out)
         fail(verdict, "did not end within %g s", timeout_s);
     else if (run->too_much)
-        fail(verdict, "wrote more than %zu bytes%s", v->elements_nbytes,
+        fail(verdict, "wrote more than %zu bytes%s", capacity,
              v->valid ? "" : " for a message to be refused");
     else if (run->signal != 0)
         fail(verdict, "ended by signal %d%s", run->signal, said(run, line));
@@ -87,7 +87,7 @@ static zipccl_status run_one(const struct zipccl_conform_result *result, uint8_t
 
     ZIPCCL_TRY(zipccl_filter_run(result->command, v->wire, v->wire_nbytes, result->timeout_s,
                                  output, most, &run, error));
-    judge(verdict, &run, output, result->timeout_s);
+    judge(verdict, &run, output, most, result->timeout_s);
     return ZIPCCL_OK;
 }
 
@@ -100,6 +100,16 @@ static size_t output_room(const struct zipccl_vectors *vectors)
         if (vectors->vectors[i].elements_nbytes > room)
             room = vectors->vectors[i].elements_nbytes;
     return room;
+}
+
+/* Flushed, as the next vector may take its time and the run may be ended. */
+static void print_verdict(const struct zipccl_verdict *verdict, FILE *out)
+{
+    const struct zipccl_vector *v = verdict->vector;
+
+    fprintf(out, "%-6s  %-36s %-8s  %s%s%s\n", verdict->passed ? "passed" : "FAILED", v->name,
+            v->verdict, v->about, verdict->passed ? "" : ": ", verdict->reason);
+    fflush(out);
 }
 
 zipccl_status zipccl_conform_run(const struct zipccl_vectors *vectors,
@@ -125,9 +135,7 @@ zipccl_status zipccl_conform_run(const struct zipccl_vectors *vectors,
         result->count++;
         result->nfailed += !verdict->passed;
         if (out != NULL)
-            fprintf(out, "%-6s  %-36s %-8s  %s%s%s\n", verdict->passed ? "passed" : "FAILED",
-                    verdict->vector->name, verdict->vector->verdict, verdict->vector->about,
-                    verdict->passed ? "" : ": ", verdict->reason);
+            print_verdict(verdict, out);
     }
     free(output);
     if (status == ZIPCCL_OK && out != NULL)

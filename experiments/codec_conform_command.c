@@ -105,8 +105,13 @@ static zipccl_status write_json(const struct zipccl_conform_result *result,
                                 struct zipccl_output *json, struct zipccl_error *error)
 {
     ZIPCCL_TRY(zipccl_output_open(json, error));
-    if (json->file != NULL)
-        ZIPCCL_TRY(zipccl_conform_json(result, json->file, error));
+    if (json->file != NULL) {
+        errno = 0;
+        zipccl_status status = zipccl_conform_json(result, json->file, error);
+        if (status == ZIPCCL_ERR_IO)
+            return zipccl_fail(error, status, "%s: cannot write: %s", json->path, strerror(errno));
+        ZIPCCL_TRY(status);
+    }
     ZIPCCL_TRY(zipccl_output_close(json, error));
     return zipccl_output_commit(json, error);
 }

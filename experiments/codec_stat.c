@@ -12,7 +12,7 @@ static zipccl_status collect(const char *path, struct zipccl_stats *stats,
                              struct zipccl_error *error)
 {
     const struct zipccl_safetensors *file;
-    ZIPCCL_TRY(zipccl_safetensors_open(path, &file, error));
+    ZIPCCL_TRY(zipccl_safetensors_open_loose(path, &file, error));
     zipccl_status status = ZIPCCL_OK;
     for (size_t i = 0; i < file->ntensors && status == ZIPCCL_OK; i++) {
         const struct zipccl_tensor *t = &file->tensors[i];

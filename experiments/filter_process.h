@@ -27,7 +27,8 @@ struct zipccl_filter_result {
  * output  [capacity] bytes of its standard output; more than that ends it
  *
  * It runs in a process group of its own, which is ended as a whole.  SIGPIPE must be ignored.
- * ZIPCCL_ERR_INPUT if the program cannot be started, ZIPCCL_ERR_IO.
+ * INT, TERM, HUP and QUIT end it first and are delivered then; not for several threads at a time.
+ * ZIPCCL_ERR_INPUT if the program cannot be started, ZIPCCL_ERR_IO, also if a handler returned.
  */
 zipccl_status zipccl_filter_run(char *const *argv, const uint8_t *input, size_t nbytes,
                                 double timeout_s, uint8_t *output, size_t capacity,

@@ -80,7 +80,10 @@ double zipccl_stat_predicted(const struct zipccl_tensor_stat *stat);
 /* Name of mode 'i' < ZIPCCL_NUM_MODES in text [24]: "22123", "zeros, 323". */
 void zipccl_mode_name(int i, char text[24]);
 
-/* Write a table.  ZIPCCL_ERR_IO if 'out' refuses. */
+/*
+ * Write a table, with '?' for what a terminal would obey in names.  ZIPCCL_ERR_IO if 'out' refuses,
+ * ZIPCCL_ERR_NOMEM.
+ */
 zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
                                  struct zipccl_error *error);
 

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <yajl/yajl_gen.h>
 
@@ -49,6 +50,41 @@ static void modes_of(const struct zipccl_tensor_stat *stat, char *text, size_t s
     }
 }
 
+/*
+ * Whether a terminal may obey the character at 's' instead of showing it: controls, marks of
+ * direction, breaks, what has no width.  Sets '*nbytes' to its bytes, to 1 if not.
+ */
+static bool obeyed(const unsigned char *s, size_t *nbytes)
+{
+    /* The names of a file are valid UTF-8; 's' ends with a NUL, which is no continuation. */
+    *nbytes = 1;
+    if (s[0] < 0x20 || s[0] == 0x7f)
+        return true;
+    if ((s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0) || (s[0] == 0xd8 && s[1] == 0x9c)) {
+        *nbytes = 2; /* U+0080 to U+009F, U+061C */
+        return true;
+    }
+    unsigned last = s[0] == 0xe2 && (s[1] == 0x80 || s[1] == 0x81) ? s[2] : 0;
+    bool mark = s[1] == 0x80 ? (last >= 0x8b && last <= 0x8f) || (last >= 0xa8 && last <= 0xae)
+                             : last >= 0xa0 && last <= 0xaf;
+    if (s[0] == 0xef && s[1] == 0xbb && s[2] == 0xbf)
+        mark = true; /* U+FEFF */
+    if (mark)
+        *nbytes = 3; /* U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F */
+    return mark;
+}
+
+/* A copy of 'name' for one line of a table, with '?' for what a terminal obeys; NULL: no memory. */
+static char *shown(const char *name)
+{
+    char *copy = malloc(strlen(name) + 1), *to = copy;
+    for (size_t nbytes; copy && *name != '\0'; name += nbytes)
+        *to++ = obeyed((const unsigned char *)name, &nbytes) ? '?' : *name;
+    if (copy)
+        *to = '\0';
+    return copy;
+}
+
 static void print_row(const struct zipccl_tensor_stat *stat, const char *name, int width, FILE *out)
 {
     char law[64] = "-", sigma[16] = "-", lost[16] = "-", zero[16] = "-", entropy[16] = "-";
@@ -73,24 +109,8 @@ static void print_row(const struct zipccl_tensor_stat *stat, const char *name, i
             worst, stat->covered ? modes : "not covered");
 }
 
-zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
-                                 struct zipccl_error *error)
+static void print_legend(FILE *out)
 {
-    int width = (int)strlen("tensor");
-    for (size_t i = 0; i < stats->ntensors; i++) {
-        int length = (int)strlen(stats->tensor[i].name);
-        width = length > width ? length : width;
-    }
-    fprintf(out, "%-*s %12s %6s %9s %6s %-18s %7s %7s %8s %8s %9s %8s %8s  %s\n", width, "tensor",
-            "n", "dtype", "sigma", "zeros", "law", "lost", "entropy", "bound", "Huffman",
-            "predicted", "ratio", "worst", "modes");
-    for (size_t i = 0; i < stats->ntensors; i++)
-        print_row(&stats->tensor[i], stats->tensor[i].name, width, out);
-    struct zipccl_tensor_stat total = zipccl_stats_total(stats);
-    print_row(&total, "total", width, out);
-    if (total.worst.tensor)
-        fprintf(out, "worst block: %s, %u elements from %" PRIu64 " on: %.4f\n", total.worst.tensor,
-                ZIPCCL_SUPERBLOCK, total.worst.first, total.worst.ratio);
     fprintf(out,
             "sigma: from the mean exponent of what is not zero; lost: bits an exponent that the "
             "fitted law would waste; entropy: bits an exponent\n"
@@ -100,6 +120,46 @@ zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
             "it (decoded and compared); worst: its worst block\n"
             "modes: tier programs of core/FORMAT.md and how many blocks of %u elements took them\n",
             ZIPCCL_SUPERBLOCK);
+}
+
+/* 'name' [ntensors + 1] as shown: of the tensors, and of the one with the worst block. */
+static void print_table(const struct zipccl_stats *stats, const struct zipccl_tensor_stat *total,
+                        char *const *name, FILE *out)
+{
+    int width = (int)strlen("tensor");
+    for (size_t i = 0; i < stats->ntensors; i++) {
+        int length = (int)strlen(name[i]);
+        width = length > width ? length : width;
+    }
+    fprintf(out, "%-*s %12s %6s %9s %6s %-18s %7s %7s %8s %8s %9s %8s %8s  %s\n", width, "tensor",
+            "n", "dtype", "sigma", "zeros", "law", "lost", "entropy", "bound", "Huffman",
+            "predicted", "ratio", "worst", "modes");
+    for (size_t i = 0; i < stats->ntensors; i++)
+        print_row(&stats->tensor[i], name[i], width, out);
+    print_row(total, "total", width, out);
+    if (total->worst.tensor)
+        fprintf(out, "worst block: %s, %u elements from %" PRIu64 " on: %.4f\n",
+                name[stats->ntensors], ZIPCCL_SUPERBLOCK, total->worst.first, total->worst.ratio);
+    print_legend(out);
+}
+
+zipccl_status zipccl_stats_print(const struct zipccl_stats *stats, FILE *out,
+                                 struct zipccl_error *error)
+{
+    struct zipccl_tensor_stat total = zipccl_stats_total(stats);
+    char **name = calloc(stats->ntensors + 1, sizeof *name);
+    bool ok = name != NULL;
+    for (size_t i = 0; i < stats->ntensors && ok; i++)
+        ok = (name[i] = shown(stats->tensor[i].name)) != NULL;
+    if (ok)
+        ok = (name[stats->ntensors] = shown(total.worst.tensor ? total.worst.tensor : "")) != NULL;
+    if (ok)
+        print_table(stats, &total, name, out);
+    for (size_t i = 0; i <= stats->ntensors && name; i++)
+        free(name[i]);
+    free(name);
+    if (!ok)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     if (fflush(out) != 0 || ferror(out))
         return zipccl_fail(error, ZIPCCL_ERR_IO, "cannot write the table");
     return ZIPCCL_OK;

@@ -28,6 +28,7 @@ struct owner {
     struct zipccl_tensor **by_name; /* [ntensors] sorted */
     void *map;
     size_t map_nbytes;
+    bool loose; /* unknown types, holes and trailing bytes are no error */
 };
 
 static const struct {
@@ -60,9 +61,22 @@ static const struct {
 static const struct zipccl_json_key tensor_keys[] = {
     {"dtype", 1, 1}, {"shape", 1, 1}, {"data_offsets", 1, 1}};
 
+/* A name that is not in the table, cut, with '?' for all but printable ASCII. */
+static void keep_dtype(const char *name, struct zipccl_tensor *t)
+{
+    size_t n = 0;
+
+    for (; name[n] != '\0' && n + 1 < sizeof t->dtype_name; n++)
+        t->dtype_name[n] = name[n] > 0x20 && name[n] < 0x7f ? name[n] : '?';
+    t->dtype_name[n] = '\0';
+    t->known = false;
+    t->dtype = ZIPCCL_UINT8;
+}
+
+/* '*nbytes' of an element; 0 for a type that is not in the table. */
 static zipccl_status parse_dtype(const struct zipccl_place *at, const char *tensor,
-                                 const struct zipccl_json *node, struct zipccl_tensor *t,
-                                 uint32_t *nbytes)
+                                 const struct zipccl_json *node, bool loose,
+                                 struct zipccl_tensor *t, uint32_t *nbytes)
 {
     char found[ZIPCCL_QUOTE_SIZE];
 
@@ -74,6 +88,11 @@ static zipccl_status parse_dtype(const struct zipccl_place *at, const char *tens
             *nbytes = dtypes[i].nbytes;
             return ZIPCCL_OK;
         }
+    if (loose && node->type == ZIPCCL_JSON_STRING) {
+        keep_dtype(node->value.string, t);
+        *nbytes = 0;
+        return ZIPCCL_OK;
+    }
     return zipccl_place_fail(at,
                              "dtype %s of tensor %s, expected BF16, F16, F32, F64, F8_E4M3, "
                              "F8_E5M2, I8, U8, I16, U16, I32, U32, I64, U64 or BOOL",
@@ -133,7 +152,7 @@ static zipccl_status parse_offsets(const struct zipccl_place *at, const char *te
                                  "tensor %s at bytes %" PRIu64 " to %" PRIu64
                                  ", expected a range within the %zu bytes of data",
                                  tensor, begin, end, owner->file.data_nbytes);
-    if (t->n > ZIPCCL_JSON_MAX_INTEGER / element || end - begin != t->n * element)
+    if (element > 0 && (t->n > ZIPCCL_JSON_MAX_INTEGER / element || end - begin != t->n * element))
         return zipccl_place_fail(at,
                                  "%" PRIu64 " bytes for tensor %s, expected %" PRIu64
                                  " elements of %" PRIu32 " bytes by its shape",
@@ -158,7 +177,7 @@ static zipccl_status parse_tensor(const struct zipccl_place *at, const struct zi
     t->name = zipccl_arena_string(&owner->arena, node->key, strlen(node->key));
     if (t->name == NULL)
         return zipccl_place_nomem(at);
-    ZIPCCL_TRY(parse_dtype(at, quoted, values[0], t, &element));
+    ZIPCCL_TRY(parse_dtype(at, quoted, values[0], owner->loose, t, &element));
     ZIPCCL_TRY(parse_shape(at, quoted, values[1], &owner->arena, t));
     return parse_offsets(at, quoted, values[2], element, owner, t);
 }
@@ -200,7 +219,7 @@ static int compare_names(const void *a, const void *b)
                   (*(struct zipccl_tensor *const *)b)->name);
 }
 
-/* No overlaps, no holes, no name twice. */
+/* No overlaps, no name twice; no holes either, unless loose. */
 static zipccl_status check_layout(const struct zipccl_place *at, struct owner *owner)
 {
     struct zipccl_safetensors *f = &owner->file;
@@ -226,13 +245,13 @@ static zipccl_status check_layout(const struct zipccl_place *at, struct owner *o
             return zipccl_place_fail(
                 at, "tensor %s overlaps %" PRIu64 " bytes of the one before, expected none", quoted,
                 next - t->offset);
-        if (t->offset > next)
+        if (t->offset > next && !owner->loose)
             return zipccl_place_fail(at,
                                      "a hole of %" PRIu64 " bytes before tensor %s, expected none",
                                      t->offset - next, quoted);
-        next += t->nbytes;
+        next = t->offset + t->nbytes;
     }
-    if (next != owner->map_nbytes)
+    if (next != owner->map_nbytes && !owner->loose)
         return zipccl_place_fail(at, "%" PRIu64 " bytes after the last tensor, expected none",
                                  owner->map_nbytes - next);
     return ZIPCCL_OK;
@@ -317,8 +336,8 @@ static zipccl_status map_file(const char *path, struct owner *owner, struct zipc
     return status;
 }
 
-zipccl_status zipccl_safetensors_open(const char *path, const struct zipccl_safetensors **out,
-                                      struct zipccl_error *error)
+static zipccl_status open_file(const char *path, bool loose, const struct zipccl_safetensors **out,
+                               struct zipccl_error *error)
 {
     struct zipccl_place at = {path, 0, error};
     zipccl_status status;
@@ -329,6 +348,7 @@ zipccl_status zipccl_safetensors_open(const char *path, const struct zipccl_safe
     owner = calloc(1, sizeof *owner);
     if (owner == NULL)
         return zipccl_place_nomem(&at);
+    owner->loose = loose;
     status = map_file(path, owner, error);
     if (status == ZIPCCL_OK)
         status = read_header(&at, owner);
@@ -338,6 +358,18 @@ zipccl_status zipccl_safetensors_open(const char *path, const struct zipccl_safe
     }
     *out = &owner->file;
     return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_safetensors_open(const char *path, const struct zipccl_safetensors **out,
+                                      struct zipccl_error *error)
+{
+    return open_file(path, false, out, error);
+}
+
+zipccl_status zipccl_safetensors_open_loose(const char *path, const struct zipccl_safetensors **out,
+                                            struct zipccl_error *error)
+{
+    return open_file(path, true, out, error);
 }
 
 void zipccl_safetensors_close(const struct zipccl_safetensors *file)

@@ -44,6 +44,14 @@ struct zipccl_safetensors {
 zipccl_status zipccl_safetensors_open(const char *path, const struct zipccl_safetensors **out,
                                       struct zipccl_error *error);
 
+/*
+ * The same for whoever reports on a file: types that are not 'known' may have any name, cut to
+ * 'dtype_name' and made printable, and any size; there may be holes and bytes after the last tensor,
+ * which 'data_nbytes' counts too.
+ */
+zipccl_status zipccl_safetensors_open_loose(const char *path, const struct zipccl_safetensors **out,
+                                            struct zipccl_error *error);
+
 /* Unmap and free; NULL is allowed. */
 void zipccl_safetensors_close(const struct zipccl_safetensors *file);
 

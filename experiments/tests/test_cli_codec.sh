@@ -113,6 +113,9 @@ ntests=$((ntests + 1))
 "$zipccl" codec encode "$tensors" -o - >/dev/full 2>err </dev/null && failed "a full disk goes unseen"
 grep -q "cannot write" err || failed "a full disk is told as: $(cat err)"
 
+refuses "for the largest size; -e sets it" "$zipccl" codec bench --input "$tensors" -b 1K
+refuses "expected 1073741824 for the" "$zipccl" codec bench --input "$tensors" -b 1K -e 1G
+
 # ---- a run that is ended leaves nothing
 ntests=$((ntests + 1))
 mkfifo pipe
@@ -154,6 +157,23 @@ cp "$source"/core/tests/vectors/one.* own
 grep -P '^(#|one\.)' "$source/core/tests/vectors/MANIFEST.tsv" >own/MANIFEST.tsv
 works "1 passed" "$zipccl" codec conform --vectors own -- python3 "$decoder"
 fails "did not end within 0.1 s" "$zipccl" codec conform --vectors own --timeout 0.1 -- tail -f /dev/null
+# Ended while a decoder runs: what was judged is told, and the decoder ends too.
+ntests=$((ntests + 1))
+mkfifo decoders
+cat >second.sh <<'end'
+[ -e first ] && echo $$ >decoders && exec tail -f /dev/null
+: >first
+exit 1
+end
+"$zipccl" codec conform --timeout 600 -- sh second.sh >out 2>err </dev/null &
+read -r pid <decoders
+grep -q "^FAILED  *[a-z]" out || failed "conform holds back verdicts: $(cat out)"
+kill -TERM $!
+wait $!
+code=$?
+[ $code -eq 143 ] || failed "exit code $code, not 143, of a conform that was terminated"
+kill -0 "$pid" 2>left && kill "$pid" && failed "a terminated conform leaves its decoder"
+refuses "/dev/full: cannot write: No space" "$zipccl" codec conform -q -J /dev/full -- false
 refuses "overwrite an input" "$zipccl" codec conform --vectors own -J own/MANIFEST.tsv -- true
 refuses "overwrite an input" "$zipccl" codec conform --vectors own -J own/../own/one.zccl -- true
 refuses "name the decoder's command" "$zipccl" codec conform

@@ -154,29 +154,49 @@ Test(codec_stat, predictions_are_near_what_captured_tensors_become)
     cr_expect(fabs(wire / predicted - 1) < 0.06);
 }
 
-Test(codec_stat, table_of_a_small_file)
+/* What the table says of a file of 'header' and 'n' bytes of data. */
+static void print_small(const char *header, const void *data, size_t n, char *text, size_t size)
 {
-    static const char header[] =
-        "{\"a\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}";
     char path[] = "/tmp/zipccl_stat_XXXXXX";
     int fd = mkstemp(path);
     FILE *small = fd >= 0 ? fdopen(fd, "wb") : NULL, *file = tmpfile();
     cr_assert(small && file);
-    uint8_t length[8] = {sizeof header - 1};
-    uint16_t data[4] = {0x3f80, 0x3f81, 0, 0xbf80};
+    uint8_t length[8] = {(uint8_t)strlen(header), (uint8_t)(strlen(header) >> 8)};
     fwrite(length, 1, sizeof length, small);
-    fwrite(header, 1, sizeof header - 1, small);
-    fwrite(data, 1, sizeof data, small);
+    fwrite(header, 1, strlen(header), small);
+    fwrite(data, 1, n, small);
     fclose(small);
 
     struct zipccl_error error = {""};
     cr_expect_eq(zipccl_codec_stat_print(path, file, &error), ZIPCCL_OK, "%s", error.text);
     remove(path);
-    char text[4096] = "";
     rewind(file);
-    cr_expect_gt(fread(text, 1, sizeof text - 1, file), (size_t)0);
-    cr_expect(strstr(text, "\na ") && strstr(text, "\ntotal "), "%s", text);
+    text[fread(text, 1, size - 1, file)] = '\0';
     fclose(file);
+}
+
+Test(codec_stat, table_of_a_small_file)
+{
+    static const uint16_t data[4] = {0x3f80, 0x3f81, 0, 0xbf80};
+    char text[4096];
+    print_small("{\"a\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}", data,
+                sizeof data, text, sizeof text);
+    cr_expect(strstr(text, "\na ") && strstr(text, "\ntotal "), "%s", text);
+}
+
+Test(codec_stat, unknown_types_holes_and_trailing_bytes_are_no_error)
+{
+    static const uint16_t data[12] = {0x3f80, 0x3f81, 0, 0xbf80};
+    char text[4096];
+    print_small("{\"a\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[0,8]},"
+                "\"b\":{\"dtype\":\"F4\",\"shape\":[6],\"data_offsets\":[9,12]},"
+                "\"c\":{\"dtype\":\"CO\\u001bMPLEX_OF_MANY\",\"shape\":[1],"
+                "\"data_offsets\":[12,20]}}",
+                data, sizeof data, text, sizeof text);
+    const char *b = strstr(text, "\nb "), *c = strstr(text, "\nc ");
+    cr_assert(b && c, "%s", text);
+    cr_expect(strstr(b, "F4") && strstr(b, "F4") < c && strstr(b, "not covered") < c, "%s", text);
+    cr_expect(strstr(c, " CO?MPLEX_OF_MAN ") && strstr(c, "not covered"), "%s", text);
 }
 
 Test(codec_stat, a_file_that_cannot_be_read_is_an_error_and_prints_nothing)

@@ -136,6 +136,41 @@ Test(stat, table_has_a_line_for_each_tensor)
     fclose(file);
 }
 
+Test(stat, table_shows_no_character_that_a_terminal_obeys)
+{
+    static const struct {
+        const char *name, *shown;
+    } cases[] = {{"esc\x1b[2J", "\nesc?[2J "},
+                 {"two\nlines", "\ntwo?lines "},
+                 {"c1\xc2\x9b"
+                  "end",
+                  "\nc1?end "},
+                 {"back\xe2\x80\xae"
+                  "drow",
+                  "\nback?drow "},
+                 {"isolate\xe2\x81\xa6"
+                  "d",
+                  "\nisolate?d "},
+                 {"bom\xef\xbb\xbf", "\nbom? "},
+                 {"gr\xc3\xb6\xc3\x9f"
+                  "e \xe2\x82\xac",
+                  "\ngr\xc3\xb6\xc3\x9f"
+                  "e \xe2\x82\xac "}};
+    uint16_t raw[2] = {0x3f80, 0x0001};
+    FILE *file = tmpfile();
+    struct zipccl_error error;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        add(cases[i].name, "BF16", true, ZIPCCL_BFLOAT16, raw, 1, 2);
+    cr_assert_eq(zipccl_stats_print(&stats, file, &error), ZIPCCL_OK);
+    char *text = contents(file);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_expect(strstr(text, cases[i].shown), "%zu: %s", i, cases[i].shown);
+    cr_expect_null(strchr(text, 0x1b));
+    cr_expect(strstr(text, "worst block: esc?[2J, "), "%s", text);
+    free(text);
+    fclose(file);
+}
+
 static double number_at(yajl_val value, const char *key)
 {
     const char *path[] = {key, NULL};
