@@ -69,6 +69,7 @@ refuses "unpack it" "$zipccl" trace import step.tar.gz -o x.jsonl
 refuses "unpack it" "$zipccl" replay step.tar.gz -c laptop
 refuses "none of them a kernel" "$zipccl" replay other -c laptop
 refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
+refuses "files of the PyTorch profiler (.json or .json.gz)" "$zipccl" replay folder_without -c laptop
 refuses "expected another than that of" "$zipccl" trace import one.json step -o x.jsonl
 refuses "overwrite" "$zipccl" trace import one.json -o one.json
 refuses "--dispatch-bytes" "$zipccl" replay step -c laptop --dispatch-bytes 0
