@@ -85,6 +85,25 @@ Test(kineto_errors, files_without_what_is_needed_say_how_to_record_it)
     refused(1, NULL, "no \"traceEvents\"", "PyTorch profiler");
 }
 
+Test(kineto_errors, times_too_far_apart_are_refused_by_file)
+{
+    static const double starts_us[] = {0, -20};
+    struct kineto_text k;
+    char path[SCRATCH_PATH];
+
+    for (size_t i = 0; i < sizeof starts_us / sizeof starts_us[0]; i++) {
+        kineto_begin(&k, 0, 2);
+        kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, starts_us[i], starts_us[i], 20, "");
+        kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1.7e15, 1.7e15, 20,
+                      kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", ""));
+        kineto_save(path, "r0.json", &k);
+        refused(1, NULL,
+                i == 0 ? "r0.json: GPU activities from \"ts\" 0 to"
+                       : "r0.json: GPU activities from \"ts\" -20 to",
+                "expected at most 1000000 s");
+    }
+}
+
 Test(kineto_errors, a_cut_file_is_refused_by_line_and_leaves_nothing)
 {
     char path[SCRATCH_PATH], out[SCRATCH_PATH], *text;
