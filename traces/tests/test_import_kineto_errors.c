@@ -6,8 +6,10 @@
 #include "traces/tests/kineto_use.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 TestSuite(kineto_errors, .fini = scratch_remove);
 
@@ -102,6 +104,36 @@ Test(kineto_errors, times_too_far_apart_are_refused_by_file)
                        : "r0.json: GPU activities from \"ts\" -20 to",
                 "expected at most 1000000 s");
     }
+}
+
+Test(kineto_errors, bytes_after_a_gzip_stream_are_refused)
+{
+    static const char *const rests[] = {"garbage", "{}", "\x1f\x8b\x08garbage"};
+    char path[SCRATCH_PATH], out[SCRATCH_PATH], *text;
+    const char *paths[] = {path};
+    size_t n;
+
+    kineto_write_step("x.json", 0, 3, 100, 0);
+    text = scratch_read(scratch_path(path, "x.json"), &n);
+    for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
+        gzFile zipped = gzopen(scratch_path(path, "x.json.gz"), "wb");
+        FILE *file;
+
+        cr_assert_eq(gzwrite(zipped, text, (unsigned)n), (int)n);
+        gzclose(zipped);
+        file = fopen(path, "ab");
+        cr_assert_not_null(file);
+        fputs(rests[i], file);
+        fclose(file);
+        cr_expect_eq(zipccl_import("kineto", paths, 1, scratch_path(out, "o.jsonl"), NULL, NULL,
+                                   &kineto_error),
+                     ZIPCCL_ERR_INPUT, "%zu", i);
+        cr_expect_not_null(strstr(kineto_error.text, "x.json.gz: "), "%s", kineto_error.text);
+        cr_expect_not_null(
+            strstr(kineto_error.text, i < 2 ? "bytes after the gzip stream" : "gzip stream"), "%s",
+            kineto_error.text);
+    }
+    free(text);
 }
 
 Test(kineto_errors, a_cut_file_is_refused_by_line_and_leaves_nothing)
