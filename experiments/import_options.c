@@ -8,7 +8,9 @@
 #include "experiments/program.h"
 #include "models/units.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <string.h>
 
 /* More ranks or micro-batches than these are a mistake; the importer has limits of its own. */
 #define MAX_RANKS         (1 << 20)
@@ -26,11 +28,15 @@ static error_t set_count(const char *program, const char *option, const char *te
     return ECANCELED;
 }
 
+/* A plain number is one of bytes. */
 static error_t set_bytes(const char *program, const char *option, const char *text, double *out)
 {
+    size_t n = strlen(text);
+    bool plain = n > 0 && isdigit((unsigned char)text[n - 1]);
+    enum zipccl_unit unit = plain ? ZIPCCL_UNIT_COUNT : ZIPCCL_UNIT_BYTES;
     struct zipccl_error error = {""};
 
-    if (zipccl_parse_quantity(text, ZIPCCL_UNIT_BYTES, 1, MAX_BYTES, out, &error) == ZIPCCL_OK)
+    if (zipccl_parse_quantity(text, unit, 1, MAX_BYTES, out, &error) == ZIPCCL_OK)
         return 0;
     zipccl_usage_error(program, "%s: %s", option, error.text);
     return ECANCELED;

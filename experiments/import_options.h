@@ -40,7 +40,7 @@ enum zipccl_import_key {
      "simai: calls of tensor-parallel groups of one rank are data parallel", g},                   \
     {"dispatch-bytes", ZIPCCL_IMPORT_KEY_DISPATCH, "N", 0,                                         \
      "kineto: bytes that a rank sends in each dispatch or combine of DeepEP, HybridEP or NVSHMEM, " \
-     "which then is replayed as all-to-all", g},                                                   \
+     "which then is replayed as all-to-all; a plain number, or with a unit (64MB)", g},            \
     {"name", ZIPCCL_IMPORT_KEY_NAME, "NAME", 0, "of the trace (default: of the file)", g}
 /* clang-format on */
 

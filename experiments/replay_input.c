@@ -148,6 +148,23 @@ static zipccl_status refuse_archive(const char *path, struct zipccl_error *error
     return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s", why.text);
 }
 
+/* A folder may hold a trace or profiler files; the reader of traces knows of the former alone. */
+static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
+                                struct zipccl_error *error)
+{
+    struct zipccl_error why = {""};
+    zipccl_status status = zipccl_trace_load(path, out, &why);
+
+    if (status == ZIPCCL_OK)
+        return status;
+    if (strstr(why.text, ": a folder without trace.jsonl") != NULL)
+        return zipccl_fail(error, status,
+                           "%.300s: a folder without trace.jsonl or trace.jsonl.gz and without "
+                           "files of the PyTorch profiler (.json or .json.gz), expected one",
+                           path);
+    return zipccl_fail(error, status, "%s", why.text);
+}
+
 zipccl_status zipccl_replay_input_load(const char *path,
                                        const struct zipccl_import_options *options, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
@@ -159,7 +176,7 @@ zipccl_status zipccl_replay_input_load(const char *path,
     memset(input, 0, sizeof *input);
     if (!is_foreign(path)) {
         ZIPCCL_TRY(refuse_archive(path, error));
-        ZIPCCL_TRY(zipccl_trace_load(path, &input->trace, error));
+        ZIPCCL_TRY(load_trace(path, &input->trace, error));
         if (given == NULL)
             return ZIPCCL_OK;
         zipccl_replay_input_release(input);

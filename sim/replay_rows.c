@@ -131,6 +131,19 @@ static int compare_rows(const void *a, const void *b)
     return x->count < y->count ? -1 : x->count > y->count;
 }
 
+/* True if 'name' is one of 'list', "fp32, int64": "int8" is not in "uint8". */
+static bool lists(const char *list, const char *name)
+{
+    size_t n = strlen(name), length;
+
+    for (const char *at = list; *at != '\0'; at += length + strspn(at + length, ", ")) {
+        length = strcspn(at, ",");
+        if (length == n && memcmp(at, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Types that the codec does not cover, with the bytes they moved. */
 static void note_raw_type(struct zipccl_replay_result *result, const struct zipccl_result_row *row)
 {
@@ -140,7 +153,7 @@ static void note_raw_type(struct zipccl_replay_result *result, const struct zipc
     if (zipccl_dtype_compressible(row->dtype))
         return;
     result->raw_dtype_bytes += row->raw_bytes;
-    if (strstr(result->raw_dtypes, name) == NULL)
+    if (!lists(result->raw_dtypes, name))
         snprintf(result->raw_dtypes + n, sizeof(result->raw_dtypes) - n, "%s%s", n ? ", " : "",
                  name);
 }

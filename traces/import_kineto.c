@@ -174,6 +174,28 @@ static zipccl_status set_rank(struct kineto_import *k, const struct kineto_file 
     return ZIPCCL_OK;
 }
 
+/*
+ * One time that is off (0 where others count from 1970) makes a step of years.  In double, as the
+ * difference may not fit.
+ */
+static zipccl_status check_span(struct kineto_import *k, const struct kineto_file *f)
+{
+    struct zipccl_place place = {f->path, 0, k->importer->error};
+    int64_t first = f->ngpu > 0 ? f->gpu[0].start_ns : 0, last = first;
+
+    for (size_t i = 0; i < f->ngpu; i++) {
+        first = f->gpu[i].start_ns < first ? f->gpu[i].start_ns : first;
+        last = f->gpu[i].end_ns > last ? f->gpu[i].end_ns : last;
+    }
+    if (1e-9 * ((double)last - (double)first) <= ZIPCCL_TRACE_MAX_SECONDS)
+        return ZIPCCL_OK;
+    return zipccl_place_fail(
+        &place,
+        "GPU activities from \"ts\" %.16g to %.16g us, expected at most %.0f s "
+        "between them: a time is off",
+        1e-3 * (double)first, 1e-3 * (double)last, ZIPCCL_TRACE_MAX_SECONDS);
+}
+
 /* Something to import, and times that are numbers. */
 static zipccl_status check_file(struct kineto_import *k, const struct kineto_file *f)
 {
@@ -190,7 +212,7 @@ static zipccl_status check_file(struct kineto_import *k, const struct kineto_fil
         return zipccl_place_fail(&place, "NCCL kernels of a second GPU in one file, expected the "
                                          "file of one rank");
     if (f->nnccl > 0 || f->nforeign > 0)
-        return ZIPCCL_OK;
+        return check_span(k, f);
     if (f->nkernels == 0)
         return zipccl_place_fail(
             &place,

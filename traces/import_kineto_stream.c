@@ -8,6 +8,7 @@
 #include "traces/json.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -90,68 +91,130 @@ size_t kineto_filter_end(struct kineto_filter *f, char *out)
     return f->nword > 0 ? put_word(f, out) : 0;
 }
 
-static zipccl_status read_failed(gzFile file, const char *path, struct zipccl_error *error)
-{
-    struct zipccl_place at = {path, 0, error};
-    int code;
-    const char *message = gzerror(file, &code);
+/* A file, plain or of gzip members one after the other; gzread() would drop what follows them. */
+struct source {
+    FILE *file;
+    const char *path;
+    struct zipccl_error *error;
+    bool gzip, member_done;
+    z_stream z;
+    unsigned char in[PIECE], out[PIECE];
+    char filtered[KINETO_FILTER_ROOM(PIECE)];
+};
 
-    if (code == Z_ERRNO)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    if (code == Z_MEM_ERROR)
-        return zipccl_place_nomem(&at);
-    /* zlib's message starts with the path. */
-    if (code == Z_BUF_ERROR)
-        return zipccl_place_fail(&at, "the gzip stream is cut, expected more of it");
-    return zipccl_place_fail(&at, "broken gzip stream (%s), expected a whole one",
-                             strrchr(message, ':') != NULL ? strrchr(message, ':') + 2 : message);
+static zipccl_status fill(struct source *s)
+{
+    size_t n = fread(s->in, 1, PIECE, s->file);
+
+    if (ferror(s->file))
+        return zipccl_fail(s->error, ZIPCCL_ERR_IO, "%s: %s", s->path, strerror(errno));
+    s->z.next_in = s->in;
+    s->z.avail_in = (uInt)n;
+    return ZIPCCL_OK;
 }
 
-static zipccl_status pump(gzFile file, const char *path, struct kineto_filter *filter, char *buffer,
-                          zipccl_status (*feed)(void *context, const char *bytes, size_t n),
-                          void *context, struct zipccl_error *error)
+static zipccl_status begin(struct source *s)
 {
-    char *out = buffer + PIECE;
-    bool first = true;
-    int n;
+    struct zipccl_place at = {s->path, 0, s->error};
 
-    while ((n = gzread(file, buffer, (unsigned)PIECE)) > 0) {
-        const char *in = buffer;
-        size_t nbytes = (size_t)n, filtered;
+    ZIPCCL_TRY(fill(s));
+    if (s->z.avail_in < 2 || s->in[0] != 0x1f || s->in[1] != 0x8b)
+        return ZIPCCL_OK;
+    if (inflateInit2(&s->z, 16 + MAX_WBITS) != Z_OK)
+        return zipccl_place_nomem(&at);
+    s->gzip = true;
+    return ZIPCCL_OK;
+}
 
-        if (first && nbytes >= 3 && memcmp(in, "\xef\xbb\xbf", 3) == 0) {
-            in += 3;
-            nbytes -= 3;
+/* Inflate until 'out' is full or the file ends. */
+static zipccl_status unzip(struct source *s)
+{
+    struct zipccl_place at = {s->path, 0, s->error};
+
+    s->z.next_out = s->out;
+    s->z.avail_out = PIECE;
+    while (s->z.avail_out > 0) {
+        int code;
+
+        if (s->z.avail_in == 0)
+            ZIPCCL_TRY(fill(s));
+        if (s->z.avail_in == 0 && !s->member_done)
+            return zipccl_place_fail(&at, "the gzip stream is cut, expected more of it");
+        if (s->z.avail_in == 0)
+            return ZIPCCL_OK;
+        if (s->member_done) {
+            if (s->z.next_in[0] != 0x1f)
+                return zipccl_place_fail(&at, "bytes after the gzip stream, expected the end");
+            inflateReset(&s->z);
+            s->member_done = false;
         }
-        first = false;
-        filtered = kineto_filter(filter, in, nbytes, out);
-        ZIPCCL_TRY(feed(context, out, filtered));
+        code = inflate(&s->z, Z_NO_FLUSH);
+        s->member_done = code == Z_STREAM_END;
+        if (code == Z_MEM_ERROR)
+            return zipccl_place_nomem(&at);
+        if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+            return zipccl_place_fail(&at, "broken gzip stream (%s), expected a whole one",
+                                     s->z.msg != NULL ? s->z.msg : "data error");
     }
-    gzerror(file, &n);
-    if (n != Z_OK && n != Z_STREAM_END)
-        return read_failed(file, path, error);
-    return feed(context, out, kineto_filter_end(filter, out));
+    return ZIPCCL_OK;
+}
+
+/* The next bytes, to be read before the next call; none at the end. */
+static zipccl_status next(struct source *s, const char **bytes, size_t *n)
+{
+    if (s->gzip) {
+        ZIPCCL_TRY(unzip(s));
+        *bytes = (const char *)s->out;
+        *n = PIECE - s->z.avail_out;
+        return ZIPCCL_OK;
+    }
+    if (s->z.avail_in == 0)
+        ZIPCCL_TRY(fill(s));
+    *bytes = (const char *)s->in;
+    *n = s->z.avail_in;
+    s->z.avail_in = 0;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status pump(struct source *s, struct kineto_filter *filter,
+                          zipccl_status (*feed)(void *context, const char *bytes, size_t n),
+                          void *context)
+{
+    const char *in;
+    size_t n;
+
+    ZIPCCL_TRY(begin(s));
+    ZIPCCL_TRY(next(s, &in, &n));
+    for (bool first = true; n > 0; first = false) {
+        size_t mark = first && n >= 3 && memcmp(in, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+        ZIPCCL_TRY(
+            feed(context, s->filtered, kineto_filter(filter, in + mark, n - mark, s->filtered)));
+        ZIPCCL_TRY(next(s, &in, &n));
+    }
+    return feed(context, s->filtered, kineto_filter_end(filter, s->filtered));
 }
 
 zipccl_status kineto_stream(const char *path, struct kineto_filter *filter,
                             zipccl_status (*feed)(void *context, const char *bytes, size_t n),
                             void *context, struct zipccl_error *error)
 {
-    char *buffer = malloc(PIECE + KINETO_FILTER_ROOM(PIECE));
+    struct source *s = calloc(1, sizeof *s);
     zipccl_status status;
-    gzFile file;
 
-    if (buffer == NULL)
+    if (s == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
-    errno = 0;
-    file = gzopen(path, "rb");
-    if (file == NULL) {
-        free(buffer);
-        return zipccl_fail(error, errno == 0 ? ZIPCCL_ERR_NOMEM : ZIPCCL_ERR_IO, "%s: %s", path,
-                           errno == 0 ? "out of memory" : strerror(errno));
+    s->path = path;
+    s->error = error;
+    s->file = fopen(path, "rb");
+    if (s->file == NULL) {
+        free(s);
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
     }
-    status = pump(file, path, filter, buffer, feed, context, error);
-    gzclose(file);
-    free(buffer);
+    status = pump(s, filter, feed, context);
+    if (s->gzip)
+        inflateEnd(&s->z);
+    fclose(s->file);
+    free(s);
     return status;
 }

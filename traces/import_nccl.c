@@ -79,6 +79,18 @@ static uint32_t world_rank(const struct making *m, const struct nccl_process *p)
     return KINETO_NONE;
 }
 
+/* The same log twice would double all traffic. */
+static zipccl_status refuse_again(const struct making *m, const struct nccl_process *p,
+                                  uint32_t rank)
+{
+    struct zipccl_place at = {p->again, 0, m->log.importer->error};
+
+    return zipccl_place_fail(&at,
+                             "rank %" PRIu32 ", expected another than that of %s (parts of one log "
+                             "are to be joined)",
+                             rank, p->path);
+}
+
 static zipccl_status set_ranks(struct making *m)
 {
     uint64_t guessed = 0;
@@ -95,6 +107,8 @@ static zipccl_status set_ranks(struct making *m)
         if (r->rank >= m->k.world)
             return zipccl_place_fail(&at, "rank %" PRIu32 ", expected 0 to %" PRIu32, r->rank,
                                      m->k.world - 1);
+        if (p->again != NULL)
+            return refuse_again(m, p, r->rank);
         for (size_t o = 0; o < i; o++)
             if (m->k.ranks[o].rank == r->rank)
                 return zipccl_place_fail(&at,

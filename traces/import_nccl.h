@@ -38,8 +38,10 @@ struct nccl_call {
 };
 
 struct nccl_process {
-    char name[128]; /* "host:pid[dev]" */
-    const char *path;
+    char name[128];    /* "host:pid[dev]" */
+    const char *path;  /* the first file with a line of it, number 'file' */
+    const char *again; /* another one, NULL if there is none */
+    size_t file;
     uint32_t global_rank; /* as RCCL tells it, or KINETO_NONE */
     size_t ncomms, comm_room, ncalls, call_room, nstreams, stream_room;
     struct nccl_comm *comms;
@@ -49,6 +51,7 @@ struct nccl_process {
 
 struct nccl_log {
     const struct zipccl_importer *importer;
+    size_t nfiles; /* read so far */
     size_t nprocesses, room;
     struct nccl_process *processes;
     uint64_t nlines, nbroken, first_broken;

@@ -83,14 +83,18 @@ static struct nccl_process *find_process(struct nccl_log *log, const char *path,
     struct nccl_process *p;
 
     for (size_t i = log->nprocesses; i-- > 0;)
-        if (strcmp(log->processes[i].name, name) == 0)
+        if (strcmp(log->processes[i].name, name) == 0) {
+            if (log->processes[i].file != log->nfiles)
+                log->processes[i].again = path;
             return &log->processes[i];
+        }
     if (!kineto_grow(&log->processes, &log->room, log->nprocesses, sizeof *log->processes))
         return NULL;
     p = &log->processes[log->nprocesses++];
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", name);
     p->path = path;
+    p->file = log->nfiles;
     p->global_rank = KINETO_NONE;
     return p;
 }
@@ -222,6 +226,7 @@ zipccl_status nccl_read(struct nccl_log *log, const char *const *path)
         if (status == ZIPCCL_OK && line != NULL)
             status = take_line(log, *path, line, n, zipccl_lines_number(lines));
     } while (status == ZIPCCL_OK && line != NULL);
+    log->nfiles++;
     log->nlines += zipccl_lines_number(lines);
     zipccl_lines_close(lines);
     return status;

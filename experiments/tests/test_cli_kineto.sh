@@ -49,6 +49,7 @@ works "" "$check" step.json import.format=kineto trace.ratio_source_share.class=
 works "communication past NCCL" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --summary
 works "alltoall" "$zipccl" replay step -c laptop --dispatch-bytes 64MB
 works "SIMULATED" "$zipccl" replay step -c laptop -f t2 --mode raw
+works "alltoall" "$zipccl" replay step -c laptop --dispatch-bytes 64000000
 # A given ratio, or samples of one's own, need no interval.
 works "" "$zipccl" replay step -c laptop --ratio 1.4 -q -J given.json
 works "" "$check" given.json import.ratio_interval=null
@@ -68,9 +69,11 @@ refuses "unpack it" "$zipccl" trace import step.tar.gz -o x.jsonl
 refuses "unpack it" "$zipccl" replay step.tar.gz -c laptop
 refuses "none of them a kernel" "$zipccl" replay other -c laptop
 refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
+refuses "files of the PyTorch profiler (.json or .json.gz)" "$zipccl" replay folder_without -c laptop
 refuses "expected another than that of" "$zipccl" trace import one.json step -o x.jsonl
 refuses "overwrite" "$zipccl" trace import one.json -o one.json
 refuses "--dispatch-bytes" "$zipccl" replay step -c laptop --dispatch-bytes 0
+refuses "expected a whole number" "$zipccl" replay step -c laptop --dispatch-bytes 1.5
 refuses "--dispatch-bytes is for files to import" "$zipccl" replay step.jsonl -c laptop --dispatch-bytes 8kB
 refuses "nodes=1" "$zipccl" replay step -c a100-8x8-200g
 

@@ -337,6 +337,25 @@ static void test_sources(enum zipccl_fidelity fidelity)
     zipccl_replay_result_destroy(r);
 }
 
+/* "int8" is inside "uint8": both are named, each once. */
+static void test_raw_types(enum zipccl_fidelity fidelity)
+{
+    struct zipccl_replay_options o = plain(fidelity, 1.5, false);
+    struct zipccl_replay_result *r;
+    struct toy t;
+
+    printf("types without a codec are all named\n");
+    toy_init(&t, NRANKS);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, 8000000, 1, 0);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_INT8, 4000000, 1, 0);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, 2000000, 1, 0);
+    r = must(&t, &o, NULL, NULL);
+    printf("  %s\n", r->raw_dtypes);
+    expect("uint8 and int8", strcmp(r->raw_dtypes, "uint8, int8") == 0);
+    expect("in the warning", r->nwarnings > 0 && strstr(r->warnings[0], "uint8, int8 yet") != NULL);
+    zipccl_replay_result_destroy(r);
+}
+
 /*
  * Beside compute one alltoall is hidden and another is not: compressed, the hidden one slows compute
  * and gains nothing, so that the refined step sends it raw.
@@ -428,6 +447,7 @@ int main(void)
         test_recorded(both[i]);
         test_order(both[i]);
         test_sources(both[i]);
+        test_raw_types(both[i]);
         test_refined(both[i]);
         test_bytes(both[i]);
     }

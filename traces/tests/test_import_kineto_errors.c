@@ -6,8 +6,10 @@
 #include "traces/tests/kineto_use.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 TestSuite(kineto_errors, .fini = scratch_remove);
 
@@ -83,6 +85,55 @@ Test(kineto_errors, files_without_what_is_needed_say_how_to_record_it)
     refused(1, NULL, "none with op, type and size", "record_shapes=True");
     scratch_write(path, "r0.json", "{\"nodes\":[]}", 12);
     refused(1, NULL, "no \"traceEvents\"", "PyTorch profiler");
+}
+
+Test(kineto_errors, times_too_far_apart_are_refused_by_file)
+{
+    static const double starts_us[] = {0, -20};
+    struct kineto_text k;
+    char path[SCRATCH_PATH];
+
+    for (size_t i = 0; i < sizeof starts_us / sizeof starts_us[0]; i++) {
+        kineto_begin(&k, 0, 2);
+        kineto_kernel(&k, "gemm", KINETO_COMPUTE_STREAM, starts_us[i], starts_us[i], 20, "");
+        kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 1.7e15, 1.7e15, 20,
+                      kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", ""));
+        kineto_save(path, "r0.json", &k);
+        refused(1, NULL,
+                i == 0 ? "r0.json: GPU activities from \"ts\" 0 to"
+                       : "r0.json: GPU activities from \"ts\" -20 to",
+                "expected at most 1000000 s");
+    }
+}
+
+Test(kineto_errors, bytes_after_a_gzip_stream_are_refused)
+{
+    static const char *const rests[] = {"garbage", "{}", "\x1f\x8b\x08garbage"};
+    char path[SCRATCH_PATH], out[SCRATCH_PATH], *text;
+    const char *paths[] = {path};
+    size_t n;
+
+    kineto_write_step("x.json", 0, 3, 100, 0);
+    text = scratch_read(scratch_path(path, "x.json"), &n);
+    for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
+        gzFile zipped = gzopen(scratch_path(path, "x.json.gz"), "wb");
+        FILE *file;
+
+        cr_assert_eq(gzwrite(zipped, text, (unsigned)n), (int)n);
+        gzclose(zipped);
+        file = fopen(path, "ab");
+        cr_assert_not_null(file);
+        fputs(rests[i], file);
+        fclose(file);
+        cr_expect_eq(zipccl_import("kineto", paths, 1, scratch_path(out, "o.jsonl"), NULL, NULL,
+                                   &kineto_error),
+                     ZIPCCL_ERR_INPUT, "%zu", i);
+        cr_expect_not_null(strstr(kineto_error.text, "x.json.gz: "), "%s", kineto_error.text);
+        cr_expect_not_null(
+            strstr(kineto_error.text, i < 2 ? "bytes after the gzip stream" : "gzip stream"), "%s",
+            kineto_error.text);
+    }
+    free(text);
 }
 
 Test(kineto_errors, a_cut_file_is_refused_by_line_and_leaves_nothing)

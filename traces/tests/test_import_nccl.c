@@ -150,6 +150,27 @@ Test(import_nccl, logs_without_calls_and_ranks_twice_are_refused)
         "rank 1 for two processes, h:1[0] and h:2[0]", "expected one");
 }
 
+Test(import_nccl, a_log_given_twice_is_refused)
+{
+    static const char text[] =
+        CALL("1", "count 8 datatype 9 op 0 root 0 comm 0x1 [nranks=2] stream 0x2\n");
+    struct zipccl_trace *trace = NULL;
+    char path[SCRATCH_PATH], copy[SCRATCH_PATH];
+    const char *paths[] = {scratch_write(path, "log.0", text, strlen(text)), path};
+
+    for (int i = 0; i < 2; i++) {
+        zipccl_import_report_free(&report);
+        cr_expect_eq(zipccl_import_to_memory(NULL, paths, 2, NULL, &report, &trace, &error),
+                     ZIPCCL_ERR_INPUT);
+        cr_expect_not_null(strstr(error.text, "rank 0, expected another than that of"), "%s",
+                           error.text);
+        cr_expect_not_null(strstr(error.text, i == 0 ? "log.0: " : "log.1: "), "%s", error.text);
+        zipccl_trace_destroy(trace);
+        trace = NULL;
+        paths[1] = scratch_write(copy, "log.1", text, strlen(text));
+    }
+}
+
 Test(import_nccl, lines_that_were_cut_are_counted)
 {
     static const char text[] =
