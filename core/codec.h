@@ -32,7 +32,8 @@ const char *zipccl_isa_name(enum zipccl_isa isa);
  *
  * FAST   near the speed of memcpy; within a percent of the exponents' entropy
  * RATIO  for slow links: several times slower, and at or below the exponents' entropy, since the
- *        leading mantissa bit is coded with them; no superblock is longer than with FAST
+ *        leading mantissa bit is coded with them; a superblock of a Gaussian may by chance be
+ *        some bytes longer than with FAST, of other data none is
  */
 enum zipccl_effort { ZIPCCL_EFFORT_FAST = 0, ZIPCCL_EFFORT_RATIO, ZIPCCL_NUM_EFFORTS };
 
