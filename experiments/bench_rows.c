@@ -7,6 +7,7 @@
  */
 #include "experiments/bench_report.h"
 
+#include "experiments/csv.h"
 #include "experiments/json_put.h"
 
 #include <errno.h>
@@ -165,22 +166,6 @@ zipccl_status zipccl_bench_json(const struct zipccl_bench_run *run, FILE *out,
     return written(out, "JSON", error);
 }
 
-/* Texts are ours but for the input, a path: quoted where a comma or worse is in it. */
-static void csv_text(const char *text, FILE *out)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 zipccl_status zipccl_bench_csv(const struct zipccl_bench_run *run, FILE *out,
                                struct zipccl_error *error)
 {
@@ -197,7 +182,7 @@ zipccl_status zipccl_bench_csv(const struct zipccl_bench_run *run, FILE *out,
             if (i > 0)
                 fputc(',', out);
             if (cells.cell[i].text)
-                csv_text(cells.cell[i].text, out);
+                zipccl_csv_text(cells.cell[i].text, out);
             else if (cells.cell[i].number >= 0)
                 fprintf(out, "%.12g", cells.cell[i].number);
         }

@@ -5,24 +5,11 @@
  */
 #include "experiments/report.h"
 
+#include "experiments/csv.h"
+
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-
-static void put_text(const char *text, FILE *out)
-{
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
 
 static void put_number(double value, bool present, FILE *out)
 {
@@ -39,20 +26,20 @@ static void put_row(const struct zipccl_replay_result *result, const struct zipc
     bool adaptive = result->steps[ZIPCCL_STEP_ADAPTIVE].present;
 
     fprintf(out, "%s,%s,", result->measured ? "measured" : "simulated", zipccl_op_name(row->op));
-    put_text(row->group, out);
+    zipccl_csv_text(row->group, out);
     fprintf(out, ",%s,%llu,%u,", zipccl_dtype_name(row->dtype), (unsigned long long)row->count,
             row->nranks);
-    put_text(row->stream, out);
+    zipccl_csv_text(row->stream, out);
     fprintf(out, ",%llu", (unsigned long long)row->calls);
     put_number(row->raw_bytes, true, out);
     put_number(row->wire_bytes, true, out);
     put_number(row->ratio, true, out);
     fprintf(out, ",%s,", row->ratio_source != NULL ? row->ratio_source : "none");
-    put_text(row->strategy_raw, out);
+    zipccl_csv_text(row->strategy_raw, out);
     fputc(',', out);
-    put_text(row->strategy_compressed, out);
+    zipccl_csv_text(row->strategy_compressed, out);
     fputc(',', out);
-    put_text(row->strategy, out);
+    zipccl_csv_text(row->strategy, out);
     fprintf(out, ",%s", row->capacity_class != NULL ? row->capacity_class : "none");
     put_number(row->capacity_ratio, row->capacity_ratio > 0, out);
     fprintf(out, ",%d", row->overflows_settled);
