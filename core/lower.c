@@ -7,6 +7,7 @@
 
 #include "core/codec.h"
 #include "core/group.h"
+#include "core/split.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,25 +70,52 @@ static bool overflows(const struct lowering *l, const struct zipccl_group *g, ui
                                zipccl_plan_fixed_bytes(l->plan, n)) != 0;
 }
 
-static uint64_t message_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
-                              uint32_t to, uint32_t b)
+/* Bytes of a whole coded message of 'n' elements. */
+static size_t coded_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                          uint32_t to, uint32_t b, size_t n)
 {
-    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
-    size_t n = message_n(l, g, from, to, b), size = zipccl_dtype_size(dtype);
     uint32_t src, dst;
 
-    if (l->step->kind == ZIPCCL_STEP_SIZES)
-        return is_coded(l, n) ? sizeof(uint32_t) : 0;
-    if (l->step->form == ZIPCCL_FORM_RAW || !is_coded(l, n))
-        return (uint64_t)n * size;
     if (l->step->form == ZIPCCL_FORM_FIXED)
         return zipccl_plan_fixed_bytes(l->plan, n);
     if (l->sizes->bytes == NULL)
-        return zipccl_bound(dtype, n);
+        return zipccl_bound((enum zipccl_dtype)l->plan->dtype, n);
     name_ends(l, g, from, to, b, &src, &dst);
     if (l->plan->effort == ZIPCCL_EFFORT_RATIO && l->sizes->ratio_bytes != NULL)
         return l->sizes->ratio_bytes(l->sizes->context, src, dst, n);
     return l->sizes->bytes(l->sizes->context, src, dst, n);
+}
+
+/* What the step sends of a message of 'n' elements that is 'whole' bytes long. */
+static size_t part_bytes(const struct lowering *l, size_t n, size_t whole)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
+    struct zipccl_split_cut split = zipccl_split_of(dtype, n);
+    size_t tail = whole - split.head - split.early;
+
+    if (l->step->form == ZIPCCL_FORM_EXACT && !zipccl_split_stands(&split, dtype, n, whole))
+        tail = whole; /* what left early is void */
+    return ((l->step->part & ZIPCCL_PART_HEAD) != 0 ? split.head : 0) +
+           ((l->step->part & ZIPCCL_PART_EARLY) != 0 ? split.early : 0) +
+           ((l->step->part & ZIPCCL_PART_TAIL) != 0 ? tail : 0);
+}
+
+static uint64_t message_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                              uint32_t to, uint32_t b)
+{
+    size_t n = message_n(l, g, from, to, b),
+           size = zipccl_dtype_size((enum zipccl_dtype)l->plan->dtype);
+
+    if (l->step->kind == ZIPCCL_STEP_SIZES)
+        return is_coded(l, n) ? sizeof(uint32_t) : 0;
+    if (l->step->form == ZIPCCL_FORM_RAW)
+        return (uint64_t)n * size;
+    if (!is_coded(l, n))
+        return l->step->part == 0 || (l->step->part & ZIPCCL_PART_TAIL) != 0 ? (uint64_t)n * size
+                                                                             : 0;
+    if (l->step->part == 0)
+        return coded_bytes(l, g, from, to, b, n);
+    return part_bytes(l, n, coded_bytes(l, g, from, to, b, n));
 }
 
 /* Ranks whose elements a REDUCE step adds up. */

@@ -22,6 +22,8 @@ const struct zipccl_strategy *const zipccl_strategies[] = {
     &zipccl_strategy_exact_direct,
     &zipccl_strategy_exact_ring,
     &zipccl_strategy_exact_two_level,
+    &zipccl_strategy_fixed_split,
+    &zipccl_strategy_exact_split,
     NULL,
 };
 

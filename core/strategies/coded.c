@@ -5,11 +5,46 @@
  */
 #include "core/strategies/coded.h"
 
+#include "core/split.h"
+#include "core/strategies/strategies.h"
+
 /* The steps of the chunk that used a slot last. */
 struct slot {
     uint16_t sent, resolve, decoded;
     size_t rx_stride;
 };
+
+/* Code the part that leaves early, as 'encode' says for the whole, and let it leave. */
+static void add_early(struct zipccl_coded *coded, const struct zipccl_step *encode,
+                      uint16_t slot_free)
+{
+    const struct zipccl_shape *shape = &coded->shape;
+    struct zipccl_step first = *encode, step;
+
+    first.part = ZIPCCL_PART_EARLY;
+    step = zipccl_shape_exchange(shape, coded->form, encode->chunk, encode->n);
+    step.part = ZIPCCL_PART_EARLY;
+    step.src = encode->dst;
+    step.dst = zipccl_shape_rx(shape, &coded->cut, encode->chunk, coded->cut.message_stride);
+    step.capacity = encode->capacity;
+    zipccl_step_dep(&step, zipccl_builder_add(&coded->builder, &first));
+    zipccl_step_dep(&step, slot_free);
+    zipccl_builder_add(&coded->builder, &step);
+}
+
+uint16_t zipccl_coded_exchange(struct zipccl_coded *coded, const struct zipccl_step *step)
+{
+    struct zipccl_step part = *step;
+
+    if (coded->split && part.lowering == ZIPCCL_LOWER_RING) {
+        part.part = ZIPCCL_PART_HEAD;
+        zipccl_builder_add(&coded->builder, &part);
+        part.part = ZIPCCL_PART_TAIL;
+    } else if (coded->split) {
+        part.part = ZIPCCL_PART_REST;
+    }
+    return zipccl_builder_add(&coded->builder, &part);
+}
 
 static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, uint32_t chunk)
 {
@@ -26,6 +61,9 @@ static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, u
     step.dst = zipccl_shape_tx(&coded->shape, &coded->cut, chunk);
     step.capacity = coded->encode_room(coded->call, coded->capacity_class, step_n);
     zipccl_step_dep(&step, slot->sent);
+    if (coded->split)
+        add_early(coded, &step, slot->decoded);
+    step.part = coded->split ? ZIPCCL_PART_REST : 0;
     wire.encoded = zipccl_builder_add(&coded->builder, &step);
     wire.sent = wire.resolve = ZIPCCL_STEP_NONE;
     wire.rx_stride = coded->cut.message_stride;
@@ -49,8 +87,22 @@ static void add_decode(struct zipccl_coded *coded, struct slot *slot, uint32_t c
     step.dst = zipccl_shape_recv(&coded->shape, chunk * coded->cut.chunk_n);
     step.capacity = coded->encode_room(coded->call, coded->capacity_class, step_n);
     step.raw_of = slot->resolve;
+    step.part = coded->split ? ZIPCCL_PART_REST : 0;
     zipccl_step_dep(&step, slot->sent);
     slot->decoded = zipccl_builder_add(&coded->builder, &step);
+}
+
+bool zipccl_serves_split(const struct zipccl_call *call)
+{
+    return zipccl_dtype_compressible(call->dtype) && call->count >= ZIPCCL_SPLIT_LEAST_N &&
+           (zipccl_serves_direct(call) || call->op == ZIPCCL_BROADCAST);
+}
+
+uint32_t zipccl_coded_split_chunks(const struct zipccl_call *call, uint32_t nchunks)
+{
+    size_t most = call->count / ZIPCCL_SPLIT_LEAST_N;
+
+    return nchunks > most ? (uint32_t)most : nchunks;
 }
 
 static void add_pipeline(struct zipccl_coded *coded)

@@ -5,7 +5,7 @@
  */
 #include "core/lower.h"
 
-#include "core/codec.h"
+#include "core/split.h"
 #include "core/tests/plan_cases.h"
 
 #include <stdlib.h>
@@ -96,13 +96,18 @@ static uint64_t received(const struct matrix *m, uint32_t rank)
 /* Bytes on the wire of a message of n elements in 'form', as the header of plan.h says. */
 static uint64_t wire_bytes(const struct zipccl_plan *plan, size_t n)
 {
+    struct zipccl_split_cut split = {0, 0, 0};
     uint8_t form = plan->steps[0].form;
 
     if (n == 0)
         return 0;
     if (!plan->compressed || n < plan->raw_below_n)
         return 2 * n;
-    return form == ZIPCCL_FORM_FIXED ? zipccl_plan_fixed_bytes(plan, n) : 2 * n + 32 + 4;
+    if (form == ZIPCCL_FORM_FIXED)
+        return zipccl_plan_fixed_bytes(plan, n);
+    /* Without sizes a message is raw: what left early is void, and all of it follows the head. */
+    split = plan->steps[0].part != 0 ? zipccl_split_of(ZIPCCL_BFLOAT16, n) : split;
+    return 2 * n + 32 + 4 + split.head + split.early;
 }
 
 /* Wire bytes of a block of 'n' elements, chunk by chunk. */
