@@ -356,13 +356,20 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
     return most;
 }
 
+/* The parts that a step's messages go in, or those that a resend repeats. */
+static uint8_t parts_of(const struct pricing *p, const struct zipccl_step *s)
+{
+    return s->raw_of == ZIPCCL_STEP_NONE ? s->part : p->plan->steps[s->raw_of].part;
+}
+
 /* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
 static bool alike(const struct pricing *p, const struct zipccl_step *a, const struct zipccl_step *b)
 {
     return full_chunk(p->plan, a) && full_chunk(p->plan, b) && a->group == b->group &&
            a->nblocks == b->nblocks && a->remote == b->remote && a->kind == b->kind &&
-           a->form == b->form && a->part == b->part && a->n == b->n && a->pattern == b->pattern &&
-           a->lowering == b->lowering && a->channels == b->channels && a->root == b->root &&
+           a->form == b->form && parts_of(p, a) == parts_of(p, b) && a->n == b->n &&
+           a->pattern == b->pattern && a->lowering == b->lowering && a->channels == b->channels &&
+           a->root == b->root &&
            (a->raw_of == ZIPCCL_STEP_NONE) == (b->raw_of == ZIPCCL_STEP_NONE) &&
            a->pattern != ZIPCCL_PATTERN_PAIRS;
 }

@@ -171,6 +171,13 @@ static bool counts_elements(const struct zipccl_step *step)
            (step->part == 0 || (step->part & ZIPCCL_PART_TAIL) != 0);
 }
 
+/* Whether each message has a size of its own; while an early part leaves it is still to be found. */
+static bool has_own_size(const struct zipccl_step *step)
+{
+    return step->form == ZIPCCL_FORM_EXACT && !zipccl_step_shares_message(step) &&
+           step->part != ZIPCCL_PART_EARLY;
+}
+
 static zipccl_status post_send(struct zipccl_run_state *s, const struct zipccl_step *step,
                                const struct zipccl_group *g, uint32_t p, uint32_t b, size_t exact)
 {
@@ -182,7 +189,7 @@ static zipccl_status post_send(struct zipccl_run_state *s, const struct zipccl_s
     struct piece pieces[3];
     unsigned npieces;
 
-    if (step->form == ZIPCCL_FORM_EXACT && !shared)
+    if (has_own_size(step))
         exact = tx->size_out[zipccl_index_out(step, g, p, b)];
     npieces = pieces_of(s, step, n, zipccl_step_class_out(s, step, p), exact, pieces);
     for (unsigned i = 0; i < npieces; i++) {
@@ -204,7 +211,7 @@ static zipccl_status post_recv(struct zipccl_run_state *s, const struct zipccl_s
     struct piece pieces[3];
     unsigned npieces;
 
-    if (step->form == ZIPCCL_FORM_EXACT && !zipccl_step_shares_message(step))
+    if (has_own_size(step))
         exact = rx->size_in[zipccl_index_in(g, p, b)];
     npieces = pieces_of(s, step, n, zipccl_step_class_in(s, step, p), exact, pieces);
     for (unsigned i = 0; i < npieces; i++)

@@ -57,6 +57,28 @@ static void name_ends(const struct lowering *l, const struct zipccl_group *g, ui
     *dst = zipccl_step_shares_message(l->step) ? UINT32_MAX : zipccl_group_rank(g, to);
 }
 
+/* Whether the step's FIXED messages, or those that it sends again, go in parts. */
+static bool has_parts(const struct lowering *l)
+{
+    uint16_t resolve = l->step->raw_of;
+
+    return (resolve == ZIPCCL_STEP_NONE ? l->step : &l->plan->steps[resolve])->part != 0;
+}
+
+/* In parts, a message whose parts do not stand counts as one that overflowed. */
+static bool n_overflows(const struct lowering *l, uint32_t src, uint32_t dst, size_t n)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
+    struct zipccl_split_cut split = {0, 0, 0};
+
+    if (l->sizes->overflows(l->sizes->context, src, dst, n, zipccl_plan_fixed_bytes(l->plan, n)))
+        return true;
+    if (has_parts(l) && l->sizes->bytes != NULL)
+        split = zipccl_split_of(dtype, n);
+    return split.early > 0 &&
+           !zipccl_split_stands(&split, dtype, n, l->sizes->bytes(l->sizes->context, src, dst, n));
+}
+
 static bool overflows(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
                       uint32_t to, uint32_t b)
 {
@@ -66,8 +88,7 @@ static bool overflows(const struct lowering *l, const struct zipccl_group *g, ui
     if (l->sizes->overflows == NULL || !is_coded(l, n))
         return false;
     name_ends(l, g, from, to, b, &src, &dst);
-    return l->sizes->overflows(l->sizes->context, src, dst, n,
-                               zipccl_plan_fixed_bytes(l->plan, n)) != 0;
+    return n_overflows(l, src, dst, n);
 }
 
 /* Bytes of a whole coded message of 'n' elements. */
@@ -439,8 +460,7 @@ static bool some_n_overflows(const struct lowering *l)
         size_t n =
             l->plan->shard_n > 0 ? zipccl_plan_owner_n(l->plan, l->step->chunk, owner) : l->step->n;
 
-        if (n > 0 && l->sizes->overflows(l->sizes->context, 0, UINT32_MAX, n,
-                                         zipccl_plan_fixed_bytes(l->plan, n)) != 0)
+        if (n > 0 && n_overflows(l, 0, UINT32_MAX, n))
             return true;
     }
     return false;

@@ -41,8 +41,8 @@
  * is therefore the wire size of one message; only for EXACT, whose size the plan cannot know, it is
  * the room, and the blocks lie at base + p * (the longest message).
  *
- * Parts: in a split plan the messages of at least ZIPCCL_SPLIT_LEAST_N elements go in parts
- * (core/split.h).  ENCODE of EARLY codes what leaves early, its EXCHANGE sends it, ENCODE of HEAD and
+ * Parts: in a split plan the first chunk's messages of at least ZIPCCL_SPLIT_LEAST_N elements go in
+ * parts (core/split.h).  ENCODE of EARLY codes what leaves early, its EXCHANGE sends it, ENCODE of HEAD and
  * TAIL codes what is left, SIZES tells the tail's bytes, with bit 31 set where the parts do not stand, and
  * the EXCHANGE of HEAD and TAIL sends two messages to each peer (on rings, two steps do).  DECODE needs
  * all three.  Shorter messages, and elements that travel raw, are all tail.

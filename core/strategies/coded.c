@@ -14,6 +14,12 @@ struct slot {
     size_t rx_stride;
 };
 
+/* The part that steps name once the early one has left; 0: the chunk's messages go whole. */
+static uint8_t rest_of(const struct zipccl_coded *coded, uint32_t chunk)
+{
+    return coded->split && chunk == 0 ? ZIPCCL_PART_REST : 0;
+}
+
 /* Code the part that leaves early, as 'encode' says for the whole, and let it leave. */
 static void add_early(struct zipccl_coded *coded, const struct zipccl_step *encode,
                       uint16_t slot_free)
@@ -32,16 +38,16 @@ static void add_early(struct zipccl_coded *coded, const struct zipccl_step *enco
     zipccl_builder_add(&coded->builder, &step);
 }
 
-uint16_t zipccl_coded_exchange(struct zipccl_coded *coded, const struct zipccl_step *step)
+uint16_t zipccl_coded_exchange(struct zipccl_coded *coded, const struct zipccl_coded_chunk *chunk,
+                               const struct zipccl_step *step)
 {
     struct zipccl_step part = *step;
 
-    if (coded->split && part.lowering == ZIPCCL_LOWER_RING) {
+    part.part = chunk->part;
+    if (part.part != 0 && part.lowering == ZIPCCL_LOWER_RING) {
         part.part = ZIPCCL_PART_HEAD;
         zipccl_builder_add(&coded->builder, &part);
         part.part = ZIPCCL_PART_TAIL;
-    } else if (coded->split) {
-        part.part = ZIPCCL_PART_REST;
     }
     return zipccl_builder_add(&coded->builder, &part);
 }
@@ -52,7 +58,8 @@ static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, u
     size_t step_n = coded->shape.uneven ? coded->cut.chunk_n : n;
     struct zipccl_step step =
         zipccl_step_make(ZIPCCL_STEP_ENCODE, ZIPCCL_LANE_CODEC, chunk, step_n);
-    struct zipccl_coded_chunk wire = {.chunk = chunk, .n = step_n, .slot_free = slot->decoded};
+    struct zipccl_coded_chunk wire = {
+        .chunk = chunk, .n = step_n, .part = rest_of(coded, chunk), .slot_free = slot->decoded};
 
     step.pattern = coded->shape.pattern;
     step.root = coded->shape.root;
@@ -61,9 +68,9 @@ static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, u
     step.dst = zipccl_shape_tx(&coded->shape, &coded->cut, chunk);
     step.capacity = coded->encode_room(coded->call, coded->capacity_class, step_n);
     zipccl_step_dep(&step, slot->sent);
-    if (coded->split)
+    if (wire.part != 0)
         add_early(coded, &step, slot->decoded);
-    step.part = coded->split ? ZIPCCL_PART_REST : 0;
+    step.part = wire.part;
     wire.encoded = zipccl_builder_add(&coded->builder, &step);
     wire.sent = wire.resolve = ZIPCCL_STEP_NONE;
     wire.rx_stride = coded->cut.message_stride;
@@ -87,7 +94,7 @@ static void add_decode(struct zipccl_coded *coded, struct slot *slot, uint32_t c
     step.dst = zipccl_shape_recv(&coded->shape, chunk * coded->cut.chunk_n);
     step.capacity = coded->encode_room(coded->call, coded->capacity_class, step_n);
     step.raw_of = slot->resolve;
-    step.part = coded->split ? ZIPCCL_PART_REST : 0;
+    step.part = rest_of(coded, chunk);
     zipccl_step_dep(&step, slot->sent);
     slot->decoded = zipccl_builder_add(&coded->builder, &step);
 }

@@ -37,7 +37,7 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     step.form = ZIPCCL_FORM_EXACT;
     step.lowering = ZIPCCL_LOWER_DIRECT;
     step.root = shape->root;
-    step.part = coded->split ? ZIPCCL_PART_REST : 0;
+    step.part = chunk->part;
     step.src = zipccl_shape_tx(shape, &coded->cut, chunk->chunk);
     zipccl_step_dep(&step, chunk->encoded);
     sizes = zipccl_builder_add(&coded->builder, &step);
@@ -50,7 +50,7 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     zipccl_step_dep(&step, chunk->encoded);
     zipccl_step_dep(&step, chunk->slot_free);
     zipccl_step_dep(&step, sizes);
-    chunk->sent = zipccl_coded_exchange(coded, &step);
+    chunk->sent = zipccl_coded_exchange(coded, chunk, &step);
 }
 
 static zipccl_status build(const char *name, bool split, const struct zipccl_call *call,

@@ -41,7 +41,7 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     step.capacity = wire_bytes;
     zipccl_step_dep(&step, chunk->encoded);
     zipccl_step_dep(&step, chunk->slot_free);
-    sent = zipccl_coded_exchange(coded, &step);
+    sent = zipccl_coded_exchange(coded, chunk, &step);
 
     step = zipccl_step_make(ZIPCCL_STEP_RESOLVE, ZIPCCL_LANE_WIRE, chunk->chunk, chunk->n);
     step.pattern = shape->pattern;
@@ -49,7 +49,7 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     step.root = shape->root;
     step.src = zipccl_shape_rx(shape, &coded->cut, chunk->chunk, chunk->rx_stride);
     step.capacity = wire_bytes;
-    step.part = coded->split ? ZIPCCL_PART_REST : 0;
+    step.part = chunk->part;
     zipccl_step_dep(&step, sent);
     chunk->resolve = zipccl_builder_add(&coded->builder, &step);
 

@@ -94,7 +94,7 @@ static uint64_t received(const struct matrix *m, uint32_t rank)
 }
 
 /* Bytes on the wire of a message of n elements in 'form', as the header of plan.h says. */
-static uint64_t wire_bytes(const struct zipccl_plan *plan, size_t n)
+static uint64_t wire_bytes(const struct zipccl_plan *plan, uint32_t chunk, size_t n)
 {
     struct zipccl_split_cut split = {0, 0, 0};
     uint8_t form = plan->steps[0].form;
@@ -106,7 +106,7 @@ static uint64_t wire_bytes(const struct zipccl_plan *plan, size_t n)
     if (form == ZIPCCL_FORM_FIXED)
         return zipccl_plan_fixed_bytes(plan, n);
     /* Without sizes a message is raw: what left early is void, and all of it follows the head. */
-    split = plan->steps[0].part != 0 ? zipccl_split_of(ZIPCCL_BFLOAT16, n) : split;
+    split = chunk == 0 && plan->steps[0].part != 0 ? zipccl_split_of(ZIPCCL_BFLOAT16, n) : split;
     return 2 * n + 32 + 4 + split.head + split.early;
 }
 
@@ -116,7 +116,7 @@ static uint64_t block_bytes(const struct zipccl_plan *plan, size_t n)
     uint64_t sum = 0;
 
     for (uint32_t c = 0; c < plan->nchunks; c++)
-        sum += wire_bytes(plan, zipccl_chunk_n(n, plan->chunk_n, c));
+        sum += wire_bytes(plan, c, zipccl_chunk_n(n, plan->chunk_n, c));
     return sum;
 }
 
@@ -129,7 +129,7 @@ static uint64_t shard_bytes(const struct zipccl_plan *plan, uint32_t r, bool gat
 
     for (uint32_t c = 0; c < plan->nchunks; c++)
         if (zipccl_plan_owner_n(plan, c, r) > 0)
-            sum += wire_bytes(plan, zipccl_plan_owner_n(plan, c, longest ? 0 : r));
+            sum += wire_bytes(plan, c, zipccl_plan_owner_n(plan, c, longest ? 0 : r));
     return sum;
 }
 
