@@ -11,14 +11,17 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 3u
+#define AGREEMENT_VERSION 4u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
 /* What ranks compare at creation, one word each so that a difference can be named. */
-enum { WORD_VERSION, WORD_OPTIONS, WORD_PARAMS, WORD_TOPOLOGY, NUM_WORDS };
-static const char *const word_names[NUM_WORDS] = {"version", "options", "cost parameters",
-                                                  "topology"};
+enum { WORD_VERSION, WORD_OPTIONS, WORD_PARAMS, WORD_TOPOLOGY, NUM_COMPARED };
+static const char *const word_names[NUM_COMPARED] = {"version", "options", "cost parameters",
+                                                     "topology"};
+
+/* What they tell each other besides: whether times can be taken. */
+enum { WORD_CLOCK = NUM_COMPARED, NUM_WORDS };
 
 void zipccl_comm_config_init(struct zipccl_comm_config *config)
 {
@@ -26,6 +29,7 @@ void zipccl_comm_config_init(struct zipccl_comm_config *config)
         .mode = ZIPCCL_MODE_ADAPTIVE,
         .capacity_class = ZIPCCL_CLASS_LEARN,
         .max_staging_bytes = DEFAULT_STAGING_BYTES,
+        .learning = ZIPCCL_LEARN_TIMES,
         /* Round figures of one core per rank: memcpy between threads, codec of notes/codec.md at
          * its scalar end; assumptions until measured on the machine at hand.  For ratio the scalar
          * row as measured, experiments/codec_log.md. */
@@ -72,6 +76,7 @@ static uint64_t hash_options(const struct zipccl_comm_config *c)
     hash = zipccl_comm_hash_u64(hash, c->nchunks);
     hash = zipccl_comm_hash_u64(hash, c->capacity_class);
     hash = zipccl_comm_hash_u64(hash, (uint64_t)c->effort);
+    hash = zipccl_comm_hash_u64(hash, (uint64_t)c->learning);
     return zipccl_comm_hash_u64(hash, c->max_staging_bytes);
 }
 
@@ -176,16 +181,21 @@ static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
     mine[WORD_OPTIONS] = hash_options(&comm->config);
     mine[WORD_PARAMS] = hash_params(&comm->config.params);
     mine[WORD_TOPOLOGY] = hash_topology(t->topology);
+    mine[WORD_CLOCK] = comm->exec->ops->clock_ns != NULL;
     status = zipccl_comm_gather_words(t, mine, NUM_WORDS, all);
     if (status != ZIPCCL_OK)
         zipccl_fail(error, status, "exchange of settings: %s", zipccl_status_string(status));
-    for (uint32_t w = 0; status == ZIPCCL_OK && w < NUM_WORDS; w++) {
+    for (uint32_t w = 0; status == ZIPCCL_OK && w < NUM_COMPARED; w++) {
         uint32_t odd = zipccl_comm_odd_rank(all, t->nranks, NUM_WORDS, w);
 
         if (odd < t->nranks)
             status = zipccl_fail(error, ZIPCCL_ERR_MISMATCH,
                                  "rank %u has another %s than the other ranks", odd, word_names[w]);
     }
+    comm->times = comm->config.learning == ZIPCCL_LEARN_TIMES && comm->config.strategy == NULL &&
+                  comm->config.mode == ZIPCCL_MODE_ADAPTIVE;
+    for (uint32_t r = 0; status == ZIPCCL_OK && r < t->nranks; r++)
+        comm->times = comm->times && all[(size_t)r * NUM_WORDS + WORD_CLOCK] == 1;
     free(all);
     return status;
 }
@@ -221,6 +231,8 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
             return zipccl_fail(error, ZIPCCL_ERR_ARG, "no strategy is named \"%s\"", c->strategy);
         c->strategy = comm->pinned->name;
     }
+    if ((unsigned)c->learning > ZIPCCL_LEARN_TIMES)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "learning %d is none", (int)c->learning);
     if (c->capacity_class >= ZIPCCL_NUM_CLASSES && c->capacity_class != ZIPCCL_CLASS_LEARN)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "capacity class %u is none of 0 to %d",
                            c->capacity_class, ZIPCCL_NUM_CLASSES - 1);

@@ -54,13 +54,9 @@ static size_t gaussian_bytes(void *context, uint32_t src, uint32_t dst, size_t n
     return settled < raw ? settled - (raw - settled) / MEAN_BELOW_SETTLED : settled;
 }
 
-/* What ZIPCCL_EFFORT_RATIO saves: a byte for so many elements.  Source: bf16 ratios of 1.504 and 1.5158
- * in messages of 64 KiB (test_codec_ratio, test_codec_ans); other types have the same exponents. */
-#define ELEMENTS_PER_BYTE_SAVED 97u
-
 static size_t gaussian_ratio_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
 {
-    return gaussian_bytes(context, src, dst, n) - n / ELEMENTS_PER_BYTE_SAVED;
+    return gaussian_bytes(context, src, dst, n) - n / ZIPCCL_RATIO_SAVES_ONE_OF;
 }
 
 /*

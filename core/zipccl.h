@@ -41,8 +41,18 @@
 #include "core/strategy.h"
 #include "core/topology.h"
 #include "core/transport.h"
+#include "core/trials.h"
 
 struct zipccl_comm;
+
+/* What a communicator learns from its calls; docs/design.md says how. */
+enum zipccl_learning {
+    ZIPCCL_LEARN_NOTHING, /* frozen: one plan for each (op, dtype, count), from the settings and what
+                             zipccl_comm_load_state() brought, the same in every run */
+    ZIPCCL_LEARN_SIZES,   /* capacity classes and ratios */
+    ZIPCCL_LEARN_TIMES /* also whether native, raw or compressed plans are the fastest, if the execs
+                             of all ranks have a clock; in ZIPCCL_MODE_ADAPTIVE without 'strategy' */
+};
 
 struct zipccl_comm_config {
     enum zipccl_mode mode;            /* default ZIPCCL_MODE_ADAPTIVE */
@@ -56,6 +66,8 @@ struct zipccl_comm_config {
                                          cheaper and 'params' has its rates */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
     struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
+    enum zipccl_learning learning;    /* default ZIPCCL_LEARN_TIMES; with a fixed capacity_class
+                                         nothing is learnt */
 };
 
 #define ZIPCCL_CLASS_LEARN UINT32_MAX
@@ -111,6 +123,27 @@ struct zipccl_comm_class {
  */
 bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
                            struct zipccl_comm_class *out);
+
+/* What else is learnt of one kind of calls with equal counts; zipccl_comm_get_class() has its class. */
+struct zipccl_comm_learnt {
+    enum zipccl_op op;
+    enum zipccl_dtype dtype;
+    size_t count;
+    double ratio; /* raw / coded of the messages of all ranks, as plans are priced; 0: not seen */
+    bool times;   /* kinds of plans are compared */
+    int kind;     /* in use, zipccl_kind_name(); ZIPCCL_NO_KIND: not compared, the cheapest */
+    double predicted_s[ZIPCCL_NUM_KINDS]; /* of the best plan of each; 0: none, or not compared */
+    double seen_s[ZIPCCL_NUM_KINDS];      /* of the slowest rank; 0: none */
+    uint64_t ntrials;
+    uint32_t changes; /* of the kind in use */
+};
+
+/*
+ * The kinds of calls, newest first, and equal on all ranks that made the calls.
+ * False, and '*out' untouched, if there are no more than 'index'.
+ */
+bool zipccl_comm_get_learnt(const struct zipccl_comm *comm, size_t index,
+                            struct zipccl_comm_learnt *out);
 
 zipccl_status zipccl_all_gather(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
                                 struct zipccl_comm *comm, void *stream);
