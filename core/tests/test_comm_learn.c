@@ -184,7 +184,7 @@ static bool one_call(struct job *job, uint32_t rank, uint32_t k)
         job->plans[rank][k] = zipccl_plan_digest(plan);
         job->kinds[rank][k] = (int8_t)zipccl_comm_kind_of(plan);
         job->results[rank][k] = digest(recv, room + 8);
-        ok = !job->uneven || move_pairs(job, rank, k);
+        ok = !job->uneven || k % (SANITIZED ? 5 : 1) != 0 || move_pairs(job, rank, k);
     }
     if (!ok)
         fprintf(stderr, "rank %u, call %u: %s\n", rank, k, zipccl_comm_error(comm));
@@ -332,8 +332,8 @@ static bool test_agreement(uint32_t nodes, bool native, bool checked)
         (struct zipccl_call){.op = ZIPCCL_ALLTOALL, .dtype = ZIPCCL_BFLOAT16, .count = 1025};
     job.calls[4] = (struct zipccl_call){
         .op = ZIPCCL_BROADCAST, .dtype = ZIPCCL_BFLOAT16, .root = 2, .count = 4500};
-    job.nkinds = 5;
-    job.ncalls = 5 * PERIOD * (SANITIZED ? 4 : 5);
+    job.nkinds = SANITIZED ? 3 : 5;
+    job.ncalls = job.nkinds * PERIOD * (SANITIZED ? 3 : 5);
     job.time = chaos;
     job.uneven = true;
     set_rates(&job.config);
@@ -380,7 +380,7 @@ static bool test_faster(enum zipccl_op op, double codec_Bps, time_fn *time, int 
     memset(&job, 0, sizeof job);
     job.calls[0] = a_call(op);
     job.nkinds = 1;
-    job.ncalls = 8 * PERIOD;
+    job.ncalls = (SANITIZED ? 5 : 8) * PERIOD;
     job.time = time;
     set_rates(&job.config);
     job.config.params.encode_Bps = job.config.params.decode_Bps = codec_Bps;
@@ -462,7 +462,7 @@ static bool test_stays_raw(void)
     job.calls[5] = a_call(ZIPCCL_ALL_REDUCE);
     job.calls[5].count = 200;
     job.nkinds = 6;
-    job.ncalls = 6 * 40;
+    job.ncalls = 6 * (SANITIZED ? 10 : 40);
     job.time = fast_codec;
     zipccl_comm_config_init(&job.config);
     if (run(&job, 1, true, false, untouched))
@@ -481,7 +481,7 @@ static bool test_no_clock(void)
     memset(&job, 0, sizeof job);
     job.calls[0] = a_call(ZIPCCL_ALL_GATHER);
     job.nkinds = 1;
-    job.ncalls = 4 * PERIOD;
+    job.ncalls = 2 * PERIOD;
     set_rates(&job.config);
     world_open_even(&w, 1, NRANKS);
     job.world = &w;
@@ -535,15 +535,15 @@ int main(void)
 {
     bool ok = true;
 
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i += SANITIZED ? 3 : 1)
         ok = test_agreement(1 + i % 2, i / 2, i != 1) && ok;
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = SANITIZED; i < 2; i++) {
         enum zipccl_op op = i == 0 ? ZIPCCL_ALL_GATHER : ZIPCCL_ALL_REDUCE;
 
         ok = test_faster(op, 6e9, slow_codec, ZIPCCL_PLAN_COMPRESSED, ZIPCCL_PLAN_RAW) && ok;
         ok = test_faster(op, 0.7e9, fast_codec, ZIPCCL_PLAN_RAW, ZIPCCL_PLAN_COMPRESSED) && ok;
     }
-    ok = test_noise() && ok;
+    ok = (SANITIZED || test_noise()) && ok;
     ok = test_stays_raw() && ok;
     ok = test_no_clock() && ok;
     ok = test_ratio(ZIPCCL_LEARN_SIZES) && ok;
