@@ -269,6 +269,8 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
     comm->transport = transport;
     comm->exec = exec;
     comm->placement.topology = transport->topology;
+    comm->most_plans = ZIPCCL_CACHED_PLANS;
+    comm->most_kinds = ZIPCCL_CACHED_KINDS;
     if (config != NULL)
         comm->config = *config;
     else
@@ -294,13 +296,7 @@ void zipccl_comm_destroy(struct zipccl_comm *comm)
 {
     if (comm == NULL)
         return;
-    while (comm->plans != NULL) {
-        struct zipccl_cached_plan *next = comm->plans->next;
-
-        zipccl_plan_destroy(comm->plans->plan);
-        free(comm->plans);
-        comm->plans = next;
-    }
+    zipccl_comm_plans_destroy(comm);
     free_staging(comm, &comm->tx);
     free_staging(comm, &comm->rx);
     free_staging(comm, &comm->tmp);

@@ -32,13 +32,38 @@ static bool learns(const struct zipccl_comm *comm, const struct zipccl_call *cal
            zipccl_dtype_compressible(call->dtype) && (sums || !zipccl_is_reduction(call->op));
 }
 
-static struct zipccl_even_class *find(const struct zipccl_comm *comm,
-                                      const struct zipccl_call *call)
+static uint64_t hash_of(enum zipccl_op op, enum zipccl_dtype dtype, size_t count)
 {
-    for (struct zipccl_even_class *c = comm->classes; c != NULL; c = c->next)
-        if (c->op == call->op && c->dtype == call->dtype && c->count == call->count)
+    return zipccl_cache_hash(zipccl_cache_hash(0, count), (uint64_t)op << 8 | (uint64_t)dtype);
+}
+
+struct zipccl_even_class *zipccl_comm_class_find(const struct zipccl_comm *comm, enum zipccl_op op,
+                                                 enum zipccl_dtype dtype, size_t count)
+{
+    for (struct zipccl_cache_node *node =
+             zipccl_cache_first(&comm->classes, hash_of(op, dtype, count));
+         node != NULL; node = zipccl_cache_next(node)) {
+        struct zipccl_even_class *c = (struct zipccl_even_class *)node;
+
+        if (c->op == op && c->dtype == dtype && c->count == count)
             return c;
+    }
     return NULL;
+}
+
+static void evict(struct zipccl_cache *cache)
+{
+    struct zipccl_cache_node *oldest = cache->oldest;
+
+    zipccl_cache_remove(cache, oldest);
+    free((struct zipccl_even_class *)oldest);
+}
+
+void zipccl_comm_class_add(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    while (comm->classes.n >= comm->most_kinds)
+        evict(&comm->classes);
+    zipccl_cache_add(&comm->classes, &cls->node, hash_of(cls->op, cls->dtype, cls->count));
 }
 
 static zipccl_status add(struct zipccl_comm *comm, const struct zipccl_call *call,
@@ -60,8 +85,7 @@ static zipccl_status add(struct zipccl_comm *comm, const struct zipccl_call *cal
     c->op = call->op;
     c->dtype = call->dtype;
     c->count = call->count;
-    c->next = comm->classes;
-    comm->classes = c;
+    zipccl_comm_class_add(comm, c);
     *out = c;
     return ZIPCCL_OK;
 }
@@ -146,7 +170,9 @@ zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zi
     bool learning = comm->config.learning != ZIPCCL_LEARN_NOTHING;
 
     if (learns(comm, call) && call->count > 0) {
-        cls = find(comm, call);
+        cls = zipccl_comm_class_find(comm, call->op, call->dtype, call->count);
+        if (cls != NULL)
+            zipccl_cache_use(&comm->classes, &cls->node);
         if (cls == NULL && learning)
             ZIPCCL_TRY(add(comm, call, &cls));
         if (learning && zipccl_class_due(&cls->state)) {
@@ -264,7 +290,10 @@ static bool find_pair(const struct zipccl_comm *comm, enum zipccl_op op, enum zi
 bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
                            struct zipccl_comm_class *out)
 {
-    for (const struct zipccl_even_class *c = comm->classes; c != NULL; c = c->next) {
+    for (const struct zipccl_cache_node *node = comm->classes.newest; node != NULL;
+         node = node->older) {
+        const struct zipccl_even_class *c = (const struct zipccl_even_class *)node;
+
         if (index-- > 0)
             continue;
         *out = (struct zipccl_comm_class){.op = c->op,
@@ -284,12 +313,8 @@ bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
 
 void zipccl_comm_classes_destroy(struct zipccl_comm *comm)
 {
-    while (comm->classes != NULL) {
-        struct zipccl_even_class *next = comm->classes->next;
-
-        free(comm->classes);
-        comm->classes = next;
-    }
+    while (comm->classes.n > 0)
+        evict(&comm->classes);
     for (int k = 0; k < 2; k++)
         for (int dtype = 0; dtype < ZIPCCL_NUM_DTYPES; dtype++)
             free(comm->pair_rules[k][dtype].classes);

@@ -243,12 +243,14 @@ struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_even_class *
 bool zipccl_comm_get_learnt(const struct zipccl_comm *comm, size_t index,
                             struct zipccl_comm_learnt *out)
 {
-    const struct zipccl_even_class *c = comm->classes;
+    const struct zipccl_cache_node *node = comm->classes.newest;
+    const struct zipccl_even_class *c;
 
-    for (; c != NULL && index > 0; c = c->next)
+    for (; node != NULL && index > 0; node = node->older)
         index--;
-    if (c == NULL)
+    if (node == NULL)
         return false;
+    c = (const struct zipccl_even_class *)node;
     *out = (struct zipccl_comm_learnt){.op = c->op,
                                        .dtype = c->dtype,
                                        .count = c->count,

@@ -267,15 +267,52 @@ static bool same_key(const struct zipccl_learnt_key *a, const struct zipccl_lear
            a->coded_ppm == b->coded_ppm && a->effort == b->effort;
 }
 
-static struct zipccl_plan *find(const struct zipccl_comm *comm, const struct zipccl_call *call,
-                                const struct zipccl_learnt_key *key)
+static uint64_t hash_of(const struct zipccl_call *call, const struct zipccl_learnt_key *key)
 {
-    for (struct zipccl_cached_plan *c = comm->plans; c != NULL; c = c->next)
+    uint64_t hash = zipccl_cache_hash(0, call->count);
+
+    hash = zipccl_cache_hash(hash, (uint64_t)call->op << 48 | (uint64_t)call->dtype << 40 |
+                                       (uint64_t)call->redop << 32 | call->root);
+    hash =
+        zipccl_cache_hash(hash, (uint64_t)(key->cls + 1) << 16 | (uint64_t)(key->ceiling + 1) << 8 |
+                                    (uint64_t)(key->kind + 1));
+    return zipccl_cache_hash(hash, (uint64_t)key->effort << 32 | key->coded_ppm);
+}
+
+static struct zipccl_plan *find(struct zipccl_cache *cache, uint64_t hash,
+                                const struct zipccl_call *call, const struct zipccl_learnt_key *key)
+{
+    for (struct zipccl_cache_node *node = zipccl_cache_first(cache, hash); node != NULL;
+         node = zipccl_cache_next(node)) {
+        const struct zipccl_cached_plan *c = (struct zipccl_cached_plan *)node;
+
         if (same_key(&c->key, key) && c->call.op == call->op && c->call.dtype == call->dtype &&
             c->call.redop == call->redop && c->call.root == call->root &&
-            c->call.count == call->count)
+            c->call.count == call->count) {
+            zipccl_cache_use(cache, node);
             return c->plan;
+        }
+    }
     return NULL;
+}
+
+static void evict(struct zipccl_comm *comm, struct zipccl_cache *cache)
+{
+    struct zipccl_cached_plan *oldest = (struct zipccl_cached_plan *)cache->oldest;
+
+    if (comm->last == oldest->plan)
+        comm->last = NULL;
+    zipccl_cache_remove(cache, &oldest->node);
+    zipccl_plan_destroy(oldest->plan);
+    free(oldest);
+}
+
+void zipccl_comm_plans_destroy(struct zipccl_comm *comm)
+{
+    while (comm->even_plans.n > 0)
+        evict(comm, &comm->even_plans);
+    while (comm->pair_plans.n > 0)
+        evict(comm, &comm->pair_plans);
 }
 
 /* Compare digests of plan and call over all ranks. */
@@ -354,8 +391,10 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
 {
     struct zipccl_learnt_key learnt = {
         .cls = uneven_class(comm), .ceiling = uneven_class(comm), .kind = ZIPCCL_NO_KIND};
+    struct zipccl_cache *cache = is_uneven(call) ? &comm->pair_plans : &comm->even_plans;
     const struct zipccl_pair_rule *rule = NULL;
     struct zipccl_cached_plan *entry;
+    uint64_t hash;
     struct zipccl_call key = *call;
     struct zipccl_plan *plan;
     zipccl_status status;
@@ -372,7 +411,8 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
     }
     if (even != NULL)
         learnt = zipccl_comm_learnt_key(even);
-    plan = find(comm, &key, &learnt);
+    hash = hash_of(&key, &learnt);
+    plan = find(cache, hash, &key, &learnt);
     if (plan != NULL) {
         note_price(even, plan);
         *out = plan;
@@ -387,8 +427,10 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
             comm->transport->ops->abort(comm->transport);
         return status == ZIPCCL_OK ? ZIPCCL_ERR_NOMEM : status;
     }
-    *entry = (struct zipccl_cached_plan){comm->plans, key, learnt, plan};
-    comm->plans = entry;
+    *entry = (struct zipccl_cached_plan){.call = key, .key = learnt, .plan = plan};
+    while (cache->n >= comm->most_plans)
+        evict(comm, cache);
+    zipccl_cache_add(cache, &entry->node, hash);
     note_price(even, plan);
     *out = plan;
     return ZIPCCL_OK;

@@ -8,6 +8,7 @@
 #ifndef ZIPCCL_CORE_COMM_STATE_H
 #define ZIPCCL_CORE_COMM_STATE_H
 
+#include "core/cache.h"
 #include "core/executor.h"
 #include "core/zipccl.h"
 
@@ -20,9 +21,17 @@ struct zipccl_learnt_key {
     enum zipccl_effort effort; /* with which that was seen */
 };
 
-/* One plan of the cache, newest first. */
+/*
+ * Plans and kinds of calls that are kept.  The least recently used ones go, by the order of calls:
+ * even calls, which all ranks make in the same order, have caches of their own, so that ranks with
+ * different pairs still evict the same.
+ */
+#define ZIPCCL_CACHED_PLANS 4096u
+#define ZIPCCL_CACHED_KINDS 2048u
+
+/* One plan of the cache. */
 struct zipccl_cached_plan {
-    struct zipccl_cached_plan *next;
+    struct zipccl_cache_node node;
     struct zipccl_call call;      /* the key, */
     struct zipccl_learnt_key key; /* and this */
     struct zipccl_plan *plan;
@@ -39,7 +48,7 @@ struct zipccl_pair_rule {
 
 /* What is learnt of calls of equal counts. */
 struct zipccl_even_class {
-    struct zipccl_even_class *next;
+    struct zipccl_cache_node node;
     enum zipccl_op op;
     enum zipccl_dtype dtype;
     size_t count;
@@ -67,15 +76,16 @@ struct zipccl_comm {
     const struct zipccl_strategy *pinned;
     bool times; /* all ranks have a clock and are to learn times */
     struct zipccl_placement placement;
-    struct zipccl_cached_plan *plans;
+    struct zipccl_cache even_plans, pair_plans;
+    size_t most_plans, most_kinds; /* of each cache */
     const struct zipccl_plan *last;
     struct zipccl_pair_rule pair_rules[2][ZIPCCL_NUM_DTYPES]; /* alltoallv, sendrecv */
     struct zipccl_staging {                                   /* grown */
         void *p;
         size_t nbytes;
     } tx, rx, tmp, acc;
-    struct zipccl_even_class *classes; /* newest first */
-    size_t *pairs;                     /* [4 * nranks] counts and displacements of a sendrecv */
+    struct zipccl_cache classes;
+    size_t *pairs;        /* [4 * nranks] counts and displacements of a sendrecv */
     int8_t *pair_classes; /* [4 * nranks] of a call: classes out and in, fits out and in */
     struct zipccl_comm_stats stats;
     struct zipccl_error error;
@@ -162,7 +172,15 @@ void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call
 void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
                              const struct zipccl_run *run);
 
+void zipccl_comm_plans_destroy(struct zipccl_comm *comm);
 void zipccl_comm_classes_destroy(struct zipccl_comm *comm);
+
+/* The class of a kind of even calls that there is; NULL. */
+struct zipccl_even_class *zipccl_comm_class_find(const struct zipccl_comm *comm, enum zipccl_op op,
+                                                 enum zipccl_dtype dtype, size_t count);
+
+/* Keep a class, for whose kind there is none, in place of the one that was used longest ago. */
+void zipccl_comm_class_add(struct zipccl_comm *comm, struct zipccl_even_class *cls);
 
 /*
  * Exchange 'n' words of each rank; all [nranks * n] words arrive in 'all', in rank order.

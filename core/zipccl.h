@@ -90,7 +90,8 @@ void zipccl_comm_destroy(struct zipccl_comm *comm);
 /* Make every blocked and later call of every rank return ZIPCCL_ERR_ABORTED.  Any thread. */
 void zipccl_comm_abort(struct zipccl_comm *comm);
 
-/* The plan of the last call that moved something, for tables; NULL if none.  Valid until destroy. */
+/* The plan of the last call that moved something, for tables; NULL if none.  Valid until the next
+ * call. */
 const struct zipccl_plan *zipccl_comm_last_plan(const struct zipccl_comm *comm);
 
 /* Text of the last failure on this communicator; "" if none.  Valid until the next call. */
@@ -118,7 +119,9 @@ struct zipccl_comm_class {
 };
 
 /*
- * The kinds of calls, newest first; equal on all ranks that made the calls, for pairs on both ends.
+ * The kinds of calls, last made first; equal on all ranks that made the calls, for pairs on both ends.
+ * Of more than 2048 kinds of even calls those made longest ago are forgotten, and so are plans of
+ * more than 4096.
  * False, and '*out' untouched, if there are no more than 'index'.
  */
 bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
@@ -139,7 +142,7 @@ struct zipccl_comm_learnt {
 };
 
 /*
- * The kinds of calls, newest first, and equal on all ranks that made the calls.
+ * The kinds of calls, last made first, and equal on all ranks that made the calls.
  * False, and '*out' untouched, if there are no more than 'index'.
  */
 bool zipccl_comm_get_learnt(const struct zipccl_comm *comm, size_t index,

@@ -39,3 +39,5 @@ zipccl_plain_test(test_pair_classes LIBS zipccl_core
     SOURCES tests/test_pair_classes.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_comm_learn LIBS zipccl_core
     SOURCES tests/test_comm_learn.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm_cache LIBS zipccl_core
+    SOURCES tests/test_comm_cache.c ${ZIPCCL_COLL_SOURCES})
