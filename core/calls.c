@@ -64,7 +64,7 @@ static zipccl_status check_buffers(struct zipccl_comm *comm, size_t size, const 
     return ZIPCCL_OK;
 }
 
-static bool has_native(const struct zipccl_comm *comm, const struct zipccl_call *call)
+bool zipccl_comm_has_native(const struct zipccl_comm *comm, const struct zipccl_call *call)
 {
     const struct zipccl_transport *t = comm->transport;
 
@@ -150,7 +150,7 @@ static zipccl_status run_call(struct zipccl_comm *comm, struct zipccl_call call,
     zipccl_status status;
     const char *text = "";
 
-    call.has_native = has_native(comm, &call);
+    call.has_native = zipccl_comm_has_native(comm, &call);
     status = run_plan(comm, &call, send, recv, splits);
     if (status == ZIPCCL_OK) {
         comm->stats.calls++;

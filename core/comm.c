@@ -76,7 +76,6 @@ static uint64_t hash_options(const struct zipccl_comm_config *c)
     hash = zipccl_comm_hash_u64(hash, c->nchunks);
     hash = zipccl_comm_hash_u64(hash, c->capacity_class);
     hash = zipccl_comm_hash_u64(hash, (uint64_t)c->effort);
-    hash = zipccl_comm_hash_u64(hash, (uint64_t)c->learning);
     return zipccl_comm_hash_u64(hash, c->max_staging_bytes);
 }
 
@@ -167,9 +166,18 @@ uint32_t zipccl_comm_odd_rank(const uint64_t *all, uint32_t nranks, uint32_t n, 
     return nranks;
 }
 
+void zipccl_comm_settings(const struct zipccl_comm *comm, struct zipccl_comm_settings *out)
+{
+    *out = (struct zipccl_comm_settings){.agreement = AGREEMENT_VERSION,
+                                         .options = hash_options(&comm->config),
+                                         .params = hash_params(&comm->config.params),
+                                         .topology = hash_topology(comm->transport->topology)};
+}
+
 static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
 {
     struct zipccl_transport *t = comm->transport;
+    struct zipccl_comm_settings settings;
     uint64_t mine[NUM_WORDS], *all = malloc((size_t)t->nranks * sizeof mine);
     zipccl_status status;
 
@@ -177,10 +185,11 @@ static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
         t->ops->abort(t);
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory for %u ranks", t->nranks);
     }
-    mine[WORD_VERSION] = AGREEMENT_VERSION;
-    mine[WORD_OPTIONS] = hash_options(&comm->config);
-    mine[WORD_PARAMS] = hash_params(&comm->config.params);
-    mine[WORD_TOPOLOGY] = hash_topology(t->topology);
+    zipccl_comm_settings(comm, &settings);
+    mine[WORD_VERSION] = settings.agreement;
+    mine[WORD_OPTIONS] = zipccl_comm_hash_u64(settings.options, (uint64_t)comm->config.learning);
+    mine[WORD_PARAMS] = settings.params;
+    mine[WORD_TOPOLOGY] = settings.topology;
     mine[WORD_CLOCK] = comm->exec->ops->clock_ns != NULL;
     status = zipccl_comm_gather_words(t, mine, NUM_WORDS, all);
     if (status != ZIPCCL_OK)

@@ -144,17 +144,17 @@ static zipccl_status review(struct zipccl_comm *comm, struct zipccl_even_class *
     }
     if (status == ZIPCCL_OK) {
         zipccl_class_decide(&cls->state, seen);
-        zipccl_comm_learn_decide(cls, times, raw, coded);
+        zipccl_comm_learn_decide(comm, cls, times, raw, coded);
     }
     free(all);
     return status;
 }
 
 /* End a period of which no rank saw anything. */
-static void decide_alone(struct zipccl_even_class *cls)
+static void decide_alone(const struct zipccl_comm *comm, struct zipccl_even_class *cls)
 {
     zipccl_class_decide(&cls->state, cls->state.seen);
-    zipccl_comm_learn_decide(cls, (struct zipccl_trial_seen){{0, 0}}, 0, 0);
+    zipccl_comm_learn_decide(comm, cls, (struct zipccl_trial_seen){{0, 0}}, 0, 0);
 }
 
 static uint32_t call_of_period(const struct zipccl_even_class *cls)
@@ -177,10 +177,10 @@ zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zi
             ZIPCCL_TRY(add(comm, call, &cls));
         if (learning && zipccl_class_due(&cls->state)) {
             /* Plans are the same everywhere: if none had messages, no rank saw any. */
-            if (cls->coded || cls->trials.challenger != ZIPCCL_NO_KIND)
+            if (cls->coded || (comm->times && cls->trials.challenger != ZIPCCL_NO_KIND))
                 ZIPCCL_TRY(review(comm, cls));
             else
-                decide_alone(cls);
+                decide_alone(comm, cls);
             cls->coded = false;
         }
         if (cls != NULL)

@@ -24,9 +24,9 @@
 
 int zipccl_comm_kind_of(const struct zipccl_plan *plan)
 {
-    return plan->compressed                        ? ZIPCCL_PLAN_COMPRESSED
-           : strcmp(plan->strategy, "native") == 0 ? ZIPCCL_PLAN_NATIVE
-                                                   : ZIPCCL_PLAN_RAW;
+    return plan->compressed                                           ? ZIPCCL_PLAN_COMPRESSED
+           : strncmp(plan->strategy, "native", strlen("native")) == 0 ? ZIPCCL_PLAN_NATIVE
+                                                                      : ZIPCCL_PLAN_RAW;
 }
 
 static size_t part_of(size_t nbytes, uint32_t ppm)
@@ -200,8 +200,8 @@ static uint32_t ppm_of(uint64_t raw, uint64_t coded)
                                 : (uint32_t)(ppm < RATIO_MOST_PPM ? ppm : RATIO_MOST_PPM);
 }
 
-void zipccl_comm_learn_decide(struct zipccl_even_class *cls, struct zipccl_trial_seen seen,
-                              uint64_t raw, uint64_t coded)
+void zipccl_comm_learn_decide(const struct zipccl_comm *comm, struct zipccl_even_class *cls,
+                              struct zipccl_trial_seen seen, uint64_t raw, uint64_t coded)
 {
     uint32_t ppm = ppm_of(raw, coded), now = cls->coded_ppm;
 
@@ -211,7 +211,8 @@ void zipccl_comm_learn_decide(struct zipccl_even_class *cls, struct zipccl_trial
         cls->effort = cls->effort_seen;
     }
     cls->raw_seen = cls->coded_seen = 0;
-    zipccl_trials_decide(&cls->trials, seen, cls->state.now != ZIPCCL_NO_CLASS);
+    if (comm->times) /* else a kind that was loaded stays */
+        zipccl_trials_decide(&cls->trials, seen, cls->state.now != ZIPCCL_NO_CLASS);
 }
 
 uint64_t zipccl_comm_learn_digest(const struct zipccl_even_class *cls)
@@ -223,7 +224,8 @@ uint64_t zipccl_comm_learn_digest(const struct zipccl_even_class *cls)
     return zipccl_comm_hash_u64(hash, (uint64_t)cls->effort);
 }
 
-struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_even_class *cls)
+struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_comm *comm,
+                                                const struct zipccl_even_class *cls)
 {
     struct zipccl_learnt_key key = {.cls = cls->state.now,
                                     .ceiling = zipccl_class_ceiling(&cls->state),
@@ -232,8 +234,10 @@ struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_even_class *
                                     .effort = cls->effort};
 
     if (cls->trials.on)
-        key.kind =
-            zipccl_trials_kind(&cls->trials, (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD));
+        key.kind = comm->times
+                       ? zipccl_trials_kind(&cls->trials,
+                                            (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD))
+                       : cls->trials.now;
     /* Compressed, which too many messages did not fit: as without trials. */
     if (key.kind == ZIPCCL_PLAN_COMPRESSED && key.cls == ZIPCCL_NO_CLASS)
         key.kind = ZIPCCL_NO_KIND;

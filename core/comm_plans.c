@@ -227,8 +227,8 @@ static zipccl_status start_pairs(const struct zipccl_comm *comm, const struct zi
 }
 
 /* How pairs of this (op, dtype) travel: from the configuration alone, so that no rank asks one. */
-static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_call *call,
-                               const struct zipccl_pair_rule **out)
+zipccl_status zipccl_comm_settle_pairs(struct zipccl_comm *comm, const struct zipccl_call *call,
+                                       const struct zipccl_pair_rule **out)
 {
     struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
     struct zipccl_call window = *call;
@@ -400,7 +400,7 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
     zipccl_status status;
 
     if (is_uneven(call)) {
-        status = pair_rule(comm, call, &rule);
+        status = zipccl_comm_settle_pairs(comm, call, &rule);
         if (status == ZIPCCL_ERR_NOMEM) /* perhaps on this rank alone */
             comm->transport->ops->abort(comm->transport);
         ZIPCCL_TRY(status);
@@ -410,7 +410,7 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
             key.count += rule->chunk_n - call->count % rule->chunk_n;
     }
     if (even != NULL)
-        learnt = zipccl_comm_learnt_key(even);
+        learnt = zipccl_comm_learnt_key(comm, even);
     hash = hash_of(&key, &learnt);
     plan = find(cache, hash, &key, &learnt);
     if (plan != NULL) {

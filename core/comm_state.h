@@ -138,10 +138,11 @@ void zipccl_comm_class_after(const struct zipccl_comm *comm, struct zipccl_even_
 zipccl_status zipccl_comm_learn_start(const struct zipccl_comm *comm,
                                       const struct zipccl_call *call,
                                       struct zipccl_even_class *cls);
-void zipccl_comm_learn_decide(struct zipccl_even_class *cls, struct zipccl_trial_seen seen,
-                              uint64_t raw, uint64_t coded);
+void zipccl_comm_learn_decide(const struct zipccl_comm *comm, struct zipccl_even_class *cls,
+                              struct zipccl_trial_seen seen, uint64_t raw, uint64_t coded);
 uint64_t zipccl_comm_learn_digest(const struct zipccl_even_class *cls);
-struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_even_class *cls);
+struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_comm *comm,
+                                                const struct zipccl_even_class *cls);
 
 /* The kind that a plan is of. */
 int zipccl_comm_kind_of(const struct zipccl_plan *plan);
@@ -171,6 +172,21 @@ void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call
                               struct zipccl_run *run);
 void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
                              const struct zipccl_run *run);
+
+/* Find out how pairs of 'call' travel, if that is not known yet.  ZIPCCL_ERR_NOMEM perhaps on this
+ * rank alone. */
+zipccl_status zipccl_comm_settle_pairs(struct zipccl_comm *comm, const struct zipccl_call *call,
+                                       const struct zipccl_pair_rule **out);
+
+/* True if the transport offers 'call' itself. */
+bool zipccl_comm_has_native(const struct zipccl_comm *comm, const struct zipccl_call *call);
+
+/* Version and digests of the settings; the options without what is to be learnt. */
+struct zipccl_comm_settings {
+    uint32_t agreement;
+    uint64_t options, params, topology;
+};
+void zipccl_comm_settings(const struct zipccl_comm *comm, struct zipccl_comm_settings *out);
 
 void zipccl_comm_plans_destroy(struct zipccl_comm *comm);
 void zipccl_comm_classes_destroy(struct zipccl_comm *comm);

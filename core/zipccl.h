@@ -148,6 +148,35 @@ struct zipccl_comm_learnt {
 bool zipccl_comm_get_learnt(const struct zipccl_comm *comm, size_t index,
                             struct zipccl_comm_learnt *out);
 
+/*
+ * Write what has been learnt as text, format in core/STATE.md; the caller frees '*text' [*nbytes].
+ * A file has it whole or not at all.  Local, but texts that are to be loaded together must be
+ * written after the same calls.  What was seen since the last decision is not in them.
+ *
+ * ZIPCCL_ERR_NOMEM; ZIPCCL_ERR_IO with the path.
+ */
+zipccl_status zipccl_comm_save_state(struct zipccl_comm *comm, char **text, size_t *nbytes);
+zipccl_status zipccl_comm_save_state_file(struct zipccl_comm *comm, const char *path);
+
+/*
+ * Start from what another run had learnt.  Collective, before the first call: every rank gives the
+ * text that the same rank wrote, and all take it or none does.  With ZIPCCL_LEARN_NOTHING the
+ * communicator stays there, else it goes on learning.  A communicator that fails to load stays
+ * usable, with nothing learnt.
+ *
+ * ZIPCCL_ERR_INPUT on a rank whose text is broken, or of another version, rank, topology, rates or
+ * options, ZIPCCL_ERR_IO on one that cannot read the file; ZIPCCL_ERR_MISMATCH, naming a rank, on
+ * those for which it is another rank that failed, and on all if what they had learnt differs.
+ */
+zipccl_status zipccl_comm_load_state(struct zipccl_comm *comm, const char *text, size_t nbytes);
+zipccl_status zipccl_comm_load_state_file(struct zipccl_comm *comm, const char *path);
+
+/*
+ * Learn no more.  Collective: ranks compare what they have learnt of calls with equal counts.
+ * ZIPCCL_ERR_MISMATCH, naming one that differs.
+ */
+zipccl_status zipccl_comm_freeze(struct zipccl_comm *comm);
+
 zipccl_status zipccl_all_gather(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
                                 struct zipccl_comm *comm, void *stream);
 zipccl_status zipccl_reduce_scatter(const void *send, void *recv, size_t recv_count,

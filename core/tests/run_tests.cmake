@@ -41,3 +41,5 @@ zipccl_plain_test(test_comm_learn LIBS zipccl_core
     SOURCES tests/test_comm_learn.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_comm_cache LIBS zipccl_core
     SOURCES tests/test_comm_cache.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm_state LIBS zipccl_core
+    SOURCES tests/test_comm_state.c ${ZIPCCL_COLL_SOURCES})
