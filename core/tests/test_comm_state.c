@@ -159,6 +159,13 @@ static bool use(void *context, uint32_t rank)
            one_gather(job, rank, &(uint64_t){0}); /* the last one, as when it was saved */
 }
 
+static bool use_once(void *context, uint32_t rank)
+{
+    struct job *job = context;
+
+    return one_gather(job, rank, &job->plan[rank]);
+}
+
 static bool same_text(struct text a, struct text b)
 {
     return a.nbytes == b.nbytes && memcmp(a.bytes, b.bytes, a.nbytes) == 0;
@@ -231,7 +238,7 @@ static bool refused(struct job *job, uint32_t rank, zipccl_status status, const 
         }
     }
     CHECK(nothing_loaded(job));
-    CHECK(world_run(&job->w, use, job)); /* all is well with the communicators */
+    CHECK(world_run(&job->w, use_once, job)); /* all is well with the communicators */
     world_run(&job->w, close_one, job);
     return true;
 }
