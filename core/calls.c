@@ -64,7 +64,7 @@ static zipccl_status check_buffers(struct zipccl_comm *comm, size_t size, const 
     return ZIPCCL_OK;
 }
 
-static bool has_native(const struct zipccl_comm *comm, const struct zipccl_call *call)
+bool zipccl_comm_has_native(const struct zipccl_comm *comm, const struct zipccl_call *call)
 {
     const struct zipccl_transport *t = comm->transport;
 
@@ -86,6 +86,23 @@ static zipccl_status grow(struct zipccl_comm *comm, struct zipccl_staging *stagi
         return ZIPCCL_ERR_NOMEM;
     }
     staging->nbytes = want;
+    return ZIPCCL_OK;
+}
+
+/* Run it, timed if it is one of a trial. */
+static zipccl_status execute(struct zipccl_comm *comm, struct zipccl_even_class *cls,
+                             const struct zipccl_run *run, struct zipccl_run_stats *stats)
+{
+    struct zipccl_exec *exec = comm->exec;
+    uint64_t start, end;
+
+    if (cls == NULL || !cls->timed)
+        return zipccl_execute(run, comm->transport, exec, stats);
+    start = exec->ops->clock_ns(exec);
+    ZIPCCL_TRY(zipccl_execute(run, comm->transport, exec, stats));
+    end = exec->ops->clock_ns(exec);
+    zipccl_trials_note(&cls->trials, (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD),
+                       end > start ? end - start : 0);
     return ZIPCCL_OK;
 }
 
@@ -115,11 +132,11 @@ static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call
         zipccl_comm_pairs_before(comm, call, &run);
     }
     comm->last = run.plan;
-    ZIPCCL_TRY(zipccl_execute(&run, comm->transport, comm->exec, &stats));
+    ZIPCCL_TRY(execute(comm, cls, &run, &stats));
     if (splits != NULL)
         zipccl_comm_pairs_after(comm, call, &run);
     else
-        zipccl_comm_class_after(cls, run.plan, &stats);
+        zipccl_comm_class_after(comm, cls, run.plan, &stats);
     comm->stats.raw_bytes += stats.raw_bytes;
     comm->stats.wire_bytes += stats.wire_bytes;
     comm->stats.overflows += stats.overflows;
@@ -133,7 +150,7 @@ static zipccl_status run_call(struct zipccl_comm *comm, struct zipccl_call call,
     zipccl_status status;
     const char *text = "";
 
-    call.has_native = has_native(comm, &call);
+    call.has_native = zipccl_comm_has_native(comm, &call);
     status = run_plan(comm, &call, send, recv, splits);
     if (status == ZIPCCL_OK) {
         comm->stats.calls++;

@@ -11,14 +11,17 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 3u
+#define AGREEMENT_VERSION 4u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
 /* What ranks compare at creation, one word each so that a difference can be named. */
-enum { WORD_VERSION, WORD_OPTIONS, WORD_PARAMS, WORD_TOPOLOGY, NUM_WORDS };
-static const char *const word_names[NUM_WORDS] = {"version", "options", "cost parameters",
-                                                  "topology"};
+enum { WORD_VERSION, WORD_OPTIONS, WORD_PARAMS, WORD_TOPOLOGY, NUM_COMPARED };
+static const char *const word_names[NUM_COMPARED] = {"version", "options", "cost parameters",
+                                                     "topology"};
+
+/* What they tell each other besides: whether times can be taken. */
+enum { WORD_CLOCK = NUM_COMPARED, NUM_WORDS };
 
 void zipccl_comm_config_init(struct zipccl_comm_config *config)
 {
@@ -26,6 +29,7 @@ void zipccl_comm_config_init(struct zipccl_comm_config *config)
         .mode = ZIPCCL_MODE_ADAPTIVE,
         .capacity_class = ZIPCCL_CLASS_LEARN,
         .max_staging_bytes = DEFAULT_STAGING_BYTES,
+        .learning = ZIPCCL_LEARN_TIMES,
         /* Round figures of one core per rank: memcpy between threads, codec of notes/codec.md at
          * its scalar end; assumptions until measured on the machine at hand.  For ratio the scalar
          * row as measured, experiments/codec_log.md. */
@@ -162,9 +166,18 @@ uint32_t zipccl_comm_odd_rank(const uint64_t *all, uint32_t nranks, uint32_t n, 
     return nranks;
 }
 
+void zipccl_comm_settings(const struct zipccl_comm *comm, struct zipccl_comm_settings *out)
+{
+    *out = (struct zipccl_comm_settings){.agreement = AGREEMENT_VERSION,
+                                         .options = hash_options(&comm->config),
+                                         .params = hash_params(&comm->config.params),
+                                         .topology = hash_topology(comm->transport->topology)};
+}
+
 static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
 {
     struct zipccl_transport *t = comm->transport;
+    struct zipccl_comm_settings settings;
     uint64_t mine[NUM_WORDS], *all = malloc((size_t)t->nranks * sizeof mine);
     zipccl_status status;
 
@@ -172,20 +185,26 @@ static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
         t->ops->abort(t);
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory for %u ranks", t->nranks);
     }
-    mine[WORD_VERSION] = AGREEMENT_VERSION;
-    mine[WORD_OPTIONS] = hash_options(&comm->config);
-    mine[WORD_PARAMS] = hash_params(&comm->config.params);
-    mine[WORD_TOPOLOGY] = hash_topology(t->topology);
+    zipccl_comm_settings(comm, &settings);
+    mine[WORD_VERSION] = settings.agreement;
+    mine[WORD_OPTIONS] = zipccl_comm_hash_u64(settings.options, (uint64_t)comm->config.learning);
+    mine[WORD_PARAMS] = settings.params;
+    mine[WORD_TOPOLOGY] = settings.topology;
+    mine[WORD_CLOCK] = comm->exec->ops->clock_ns != NULL;
     status = zipccl_comm_gather_words(t, mine, NUM_WORDS, all);
     if (status != ZIPCCL_OK)
         zipccl_fail(error, status, "exchange of settings: %s", zipccl_status_string(status));
-    for (uint32_t w = 0; status == ZIPCCL_OK && w < NUM_WORDS; w++) {
+    for (uint32_t w = 0; status == ZIPCCL_OK && w < NUM_COMPARED; w++) {
         uint32_t odd = zipccl_comm_odd_rank(all, t->nranks, NUM_WORDS, w);
 
         if (odd < t->nranks)
             status = zipccl_fail(error, ZIPCCL_ERR_MISMATCH,
                                  "rank %u has another %s than the other ranks", odd, word_names[w]);
     }
+    comm->times = comm->config.learning == ZIPCCL_LEARN_TIMES && comm->config.strategy == NULL &&
+                  comm->config.mode == ZIPCCL_MODE_ADAPTIVE;
+    for (uint32_t r = 0; status == ZIPCCL_OK && r < t->nranks; r++)
+        comm->times = comm->times && all[(size_t)r * NUM_WORDS + WORD_CLOCK] == 1;
     free(all);
     return status;
 }
@@ -221,6 +240,8 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
             return zipccl_fail(error, ZIPCCL_ERR_ARG, "no strategy is named \"%s\"", c->strategy);
         c->strategy = comm->pinned->name;
     }
+    if ((unsigned)c->learning > ZIPCCL_LEARN_TIMES)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "learning %d is none", (int)c->learning);
     if (c->capacity_class >= ZIPCCL_NUM_CLASSES && c->capacity_class != ZIPCCL_CLASS_LEARN)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "capacity class %u is none of 0 to %d",
                            c->capacity_class, ZIPCCL_NUM_CLASSES - 1);
@@ -257,6 +278,8 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
     comm->transport = transport;
     comm->exec = exec;
     comm->placement.topology = transport->topology;
+    comm->most_plans = ZIPCCL_CACHED_PLANS;
+    comm->most_kinds = ZIPCCL_CACHED_KINDS;
     if (config != NULL)
         comm->config = *config;
     else
@@ -282,13 +305,7 @@ void zipccl_comm_destroy(struct zipccl_comm *comm)
 {
     if (comm == NULL)
         return;
-    while (comm->plans != NULL) {
-        struct zipccl_cached_plan *next = comm->plans->next;
-
-        zipccl_plan_destroy(comm->plans->plan);
-        free(comm->plans);
-        comm->plans = next;
-    }
+    zipccl_comm_plans_destroy(comm);
     free_staging(comm, &comm->tx);
     free_staging(comm, &comm->rx);
     free_staging(comm, &comm->tmp);

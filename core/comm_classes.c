@@ -1,11 +1,12 @@
 /*
- * comm_classes.c - what a communicator's calls teach it about capacity classes
+ * comm_classes.c - when a communicator learns, and what its calls teach it about capacity classes
  *
  * Calls of equal counts: each rank remembers what its own messages of a period would have fitted, and
  * nothing is decided from that.  Before the first call of the next period the ranks exchange it, in
  * the order of calls that is the same on all of them, and all decide from the same words.  So
  * it holds for every plan, also where a rank sees the headers of a few others only, as in two-level
- * ones.  Two words of each rank every ZIPCCL_CLASS_PERIOD calls is what it costs.
+ * ones.  Six words of each rank every ZIPCCL_CLASS_PERIOD calls is what it costs; four of them are for
+ * what comm_learn.c makes of them.
  *
  * Pairs of uneven calls: only the two ends are sure to make a call, so no others can be asked.  But
  * both ends know the size of each message between them, and that it overflowed.
@@ -14,43 +15,79 @@
  */
 #include "core/comm_state.h"
 
+#include "core/strategies/reductions.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 /* Of the words that ranks exchange. */
-enum { WORD_STATE, WORD_SEEN, NUM_WORDS };
+enum { WORD_STATE, WORD_SEEN, WORD_RAW, WORD_CODED, WORD_NS, WORD_TRIED_NS, NUM_WORDS };
 
 static bool learns(const struct zipccl_comm *comm, const struct zipccl_call *call)
 {
+    bool sums = call->redop == ZIPCCL_SUM || call->redop == ZIPCCL_AVG;
+
     return comm->config.capacity_class == ZIPCCL_CLASS_LEARN &&
            comm->config.mode != ZIPCCL_MODE_RAW && comm->transport->nranks > 1 &&
-           zipccl_dtype_compressible(call->dtype);
+           zipccl_dtype_compressible(call->dtype) && (sums || !zipccl_is_reduction(call->op));
 }
 
-static struct zipccl_even_class *find(const struct zipccl_comm *comm,
-                                      const struct zipccl_call *call)
+static uint64_t hash_of(enum zipccl_op op, enum zipccl_dtype dtype, size_t count)
 {
-    for (struct zipccl_even_class *c = comm->classes; c != NULL; c = c->next)
-        if (c->op == call->op && c->dtype == call->dtype && c->count == call->count)
+    return zipccl_cache_hash(zipccl_cache_hash(0, count), (uint64_t)op << 8 | (uint64_t)dtype);
+}
+
+struct zipccl_even_class *zipccl_comm_class_find(const struct zipccl_comm *comm, enum zipccl_op op,
+                                                 enum zipccl_dtype dtype, size_t count)
+{
+    for (struct zipccl_cache_node *node =
+             zipccl_cache_first(&comm->classes, hash_of(op, dtype, count));
+         node != NULL; node = zipccl_cache_next(node)) {
+        struct zipccl_even_class *c = (struct zipccl_even_class *)node;
+
+        if (c->op == op && c->dtype == dtype && c->count == count)
             return c;
+    }
     return NULL;
 }
 
-static struct zipccl_even_class *add(struct zipccl_comm *comm, const struct zipccl_call *call)
+static void evict(struct zipccl_cache *cache)
+{
+    struct zipccl_cache_node *oldest = cache->oldest;
+
+    zipccl_cache_remove(cache, oldest);
+    free((struct zipccl_even_class *)oldest);
+}
+
+void zipccl_comm_class_add(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    while (comm->classes.n >= comm->most_kinds)
+        evict(&comm->classes);
+    zipccl_cache_add(&comm->classes, &cls->node, hash_of(cls->op, cls->dtype, cls->count));
+}
+
+static zipccl_status add(struct zipccl_comm *comm, const struct zipccl_call *call,
+                         struct zipccl_even_class **out)
 {
     struct zipccl_even_class *c = calloc(1, sizeof *c);
+    zipccl_status status = ZIPCCL_ERR_NOMEM;
 
-    if (c == NULL) {
-        comm->transport->ops->abort(comm->transport); /* perhaps on this rank alone */
-        return NULL;
+    if (c != NULL) {
+        zipccl_class_init(&c->state, zipccl_class_narrowest(call->dtype, call->count));
+        status = zipccl_comm_learn_start(comm, call, c);
+    }
+    if (status != ZIPCCL_OK) {
+        free(c);
+        if (status == ZIPCCL_ERR_NOMEM)
+            comm->transport->ops->abort(comm->transport); /* perhaps on this rank alone */
+        return status;
     }
     c->op = call->op;
     c->dtype = call->dtype;
     c->count = call->count;
-    zipccl_class_init(&c->state, zipccl_class_narrowest(call->dtype, call->count));
-    c->next = comm->classes;
-    comm->classes = c;
-    return c;
+    zipccl_comm_class_add(comm, c);
+    *out = c;
+    return ZIPCCL_OK;
 }
 
 static uint64_t pack(struct zipccl_class_seen seen)
@@ -71,10 +108,16 @@ static zipccl_status review(struct zipccl_comm *comm, struct zipccl_even_class *
     uint32_t nranks = comm->transport->nranks, odd;
     uint64_t mine[NUM_WORDS], *all = malloc(nranks * sizeof mine);
     struct zipccl_class_seen seen = cls->state.seen;
+    struct zipccl_trial_seen times = cls->trials.seen;
+    uint64_t raw = 0, coded = 0;
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
-    mine[WORD_STATE] = zipccl_class_digest(&cls->state);
+    mine[WORD_STATE] = zipccl_comm_learn_digest(cls);
     mine[WORD_SEEN] = pack(seen);
+    mine[WORD_RAW] = cls->raw_seen;
+    mine[WORD_CODED] = cls->coded_seen;
+    mine[WORD_NS] = times.ns[0];
+    mine[WORD_TRIED_NS] = times.ns[1];
     if (all == NULL)
         comm->transport->ops->abort(comm->transport);
     else
@@ -84,18 +127,39 @@ static zipccl_status review(struct zipccl_comm *comm, struct zipccl_even_class *
         if (odd < nranks) {
             status = zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
                                  "rank %u calls another collective than %s of %zu %s elements, or "
-                                 "has another capacity class for it, than rank %u",
+                                 "has learnt something else of it, than rank %u",
                                  odd, zipccl_op_name(cls->op), cls->count,
                                  zipccl_dtype_name(cls->dtype), comm->transport->rank);
             comm->transport->ops->abort(comm->transport);
         }
     }
-    for (uint32_t r = 0; status == ZIPCCL_OK && r < nranks; r++)
-        seen = zipccl_class_merge(seen, unpack(all[r * NUM_WORDS + WORD_SEEN]));
-    if (status == ZIPCCL_OK)
+    for (uint32_t r = 0; status == ZIPCCL_OK && r < nranks; r++) {
+        const uint64_t *words = all + (size_t)r * NUM_WORDS;
+
+        seen = zipccl_class_merge(seen, unpack(words[WORD_SEEN]));
+        times = zipccl_trials_merge(
+            times, (struct zipccl_trial_seen){{words[WORD_NS], words[WORD_TRIED_NS]}});
+        raw += words[WORD_RAW];
+        coded += words[WORD_CODED];
+    }
+    if (status == ZIPCCL_OK) {
         zipccl_class_decide(&cls->state, seen);
+        zipccl_comm_learn_decide(comm, cls, times, raw, coded);
+    }
     free(all);
     return status;
+}
+
+/* End a period of which no rank saw anything. */
+static void decide_alone(const struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    zipccl_class_decide(&cls->state, cls->state.seen);
+    zipccl_comm_learn_decide(comm, cls, (struct zipccl_trial_seen){{0, 0}}, 0, 0);
+}
+
+static uint32_t call_of_period(const struct zipccl_even_class *cls)
+{
+    return (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD);
 }
 
 zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zipccl_call *call,
@@ -103,35 +167,46 @@ zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zi
 {
     struct zipccl_even_class *cls = NULL;
 
+    bool learning = comm->config.learning != ZIPCCL_LEARN_NOTHING;
+
     if (learns(comm, call) && call->count > 0) {
-        cls = find(comm, call);
-        if (cls == NULL)
-            cls = add(comm, call);
-        if (cls == NULL)
-            return ZIPCCL_ERR_NOMEM;
-        if (zipccl_class_due(&cls->state)) {
-            /* Plans are the same everywhere: if none had fixed messages, no rank saw anything. */
-            if (cls->fixed)
+        cls = zipccl_comm_class_find(comm, call->op, call->dtype, call->count);
+        if (cls != NULL)
+            zipccl_cache_use(&comm->classes, &cls->node);
+        if (cls == NULL && learning)
+            ZIPCCL_TRY(add(comm, call, &cls));
+        if (learning && zipccl_class_due(&cls->state)) {
+            /* Plans are the same everywhere: if none had messages, no rank saw any. */
+            if (cls->coded || (comm->times && cls->trials.challenger != ZIPCCL_NO_KIND))
                 ZIPCCL_TRY(review(comm, cls));
             else
-                zipccl_class_decide(&cls->state, cls->state.seen);
-            cls->fixed = false;
+                decide_alone(comm, cls);
+            cls->coded = false;
         }
+        if (cls != NULL)
+            cls->timed =
+                learning && comm->times && zipccl_trials_timed(&cls->trials, call_of_period(cls));
     }
     *out = cls;
     return ZIPCCL_OK;
 }
 
-void zipccl_comm_class_after(struct zipccl_even_class *cls, const struct zipccl_plan *plan,
-                             const struct zipccl_run_stats *stats)
+void zipccl_comm_class_after(const struct zipccl_comm *comm, struct zipccl_even_class *cls,
+                             const struct zipccl_plan *plan, const struct zipccl_run_stats *stats)
 {
-    bool fixed = zipccl_plan_is_fixed(plan);
+    bool fixed;
 
-    if (cls == NULL)
+    if (cls == NULL || comm->config.learning == ZIPCCL_LEARN_NOTHING)
         return;
+    fixed = zipccl_plan_is_fixed(plan);
     zipccl_class_note(&cls->state, fixed ? stats->fit : ZIPCCL_NUM_CLASSES,
                       fixed && stats->overflows > 0, fixed);
-    cls->fixed = cls->fixed || fixed;
+    if (!plan->compressed)
+        return;
+    cls->coded = true;
+    cls->raw_seen += stats->coded_raw_bytes;
+    cls->coded_seen += stats->coded_bytes;
+    cls->effort_seen = (enum zipccl_effort)plan->effort;
 }
 
 void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
@@ -171,6 +246,8 @@ void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call 
 {
     struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
 
+    if (comm->config.learning == ZIPCCL_LEARN_NOTHING)
+        return;
     for (uint32_t p = 0; rule->classes != NULL && p < comm->transport->nranks; p++) {
         if (p == comm->transport->rank)
             continue;
@@ -213,7 +290,10 @@ static bool find_pair(const struct zipccl_comm *comm, enum zipccl_op op, enum zi
 bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
                            struct zipccl_comm_class *out)
 {
-    for (const struct zipccl_even_class *c = comm->classes; c != NULL; c = c->next) {
+    for (const struct zipccl_cache_node *node = comm->classes.newest; node != NULL;
+         node = node->older) {
+        const struct zipccl_even_class *c = (const struct zipccl_even_class *)node;
+
         if (index-- > 0)
             continue;
         *out = (struct zipccl_comm_class){.op = c->op,
@@ -233,12 +313,8 @@ bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
 
 void zipccl_comm_classes_destroy(struct zipccl_comm *comm)
 {
-    while (comm->classes != NULL) {
-        struct zipccl_even_class *next = comm->classes->next;
-
-        free(comm->classes);
-        comm->classes = next;
-    }
+    while (comm->classes.n > 0)
+        evict(&comm->classes);
     for (int k = 0; k < 2; k++)
         for (int dtype = 0; dtype < ZIPCCL_NUM_DTYPES; dtype++)
             free(comm->pair_rules[k][dtype].classes);

@@ -62,7 +62,7 @@ static const struct zipccl_strategy *strategy_of(const struct zipccl_plan *plan)
 
 /* The pinned strategy if it serves the call, else the cheapest of the mode; in messages of 'class'. */
 static zipccl_status pick(const struct zipccl_comm *comm, const struct zipccl_call *any_effort,
-                          int cls, struct zipccl_plan **out)
+                          int cls, const struct zipccl_wire_sizes *sizes, struct zipccl_plan **out)
 {
     struct zipccl_call effort = *any_effort, *call = &effort;
     zipccl_status status;
@@ -73,7 +73,7 @@ static zipccl_status pick(const struct zipccl_comm *comm, const struct zipccl_ca
         if (status != ZIPCCL_ERR_UNSUPPORTED)
             return status;
     }
-    return zipccl_choose(call, &comm->placement, &comm->config.params, NULL, comm->config.mode,
+    return zipccl_choose(call, &comm->placement, &comm->config.params, sizes, comm->config.mode,
                          (uint32_t)cls, comm->config.max_staging_bytes, out, NULL);
 }
 
@@ -97,11 +97,11 @@ static zipccl_status uncompressed(const struct zipccl_comm *comm, const struct z
 
 /* True if a compressed plan in messages of 'class' is worth its price. */
 static zipccl_status pays(const struct zipccl_comm *comm, const struct zipccl_call *call, int cls,
-                          bool *out)
+                          const struct zipccl_wire_sizes *sizes, bool *out)
 {
     struct zipccl_plan *plan;
 
-    ZIPCCL_TRY(pick(comm, call, cls, &plan));
+    ZIPCCL_TRY(pick(comm, call, cls, sizes, &plan));
     *out = plan->compressed;
     zipccl_plan_destroy(plan);
     return ZIPCCL_OK;
@@ -112,18 +112,22 @@ static zipccl_status pays(const struct zipccl_comm *comm, const struct zipccl_ca
  * built at the class they have now.  The strategy of a reduction gives its bits, so that is chosen at
  * the class that is hoped for at first and stays; only whether it compresses is asked again.
  */
-static zipccl_status choose(const struct zipccl_comm *comm, const struct zipccl_call *call, int now,
-                            int ceiling, struct zipccl_plan **out)
+static zipccl_status choose_cheapest(const struct zipccl_comm *comm, const struct zipccl_call *call,
+                                     const struct zipccl_learnt_key *key, struct zipccl_plan **out)
 {
+    int now = key->cls, ceiling = key->ceiling;
     bool reduces = zipccl_is_reduction(call->op), worth = now != ZIPCCL_NO_CLASS;
     int hoped = hoped_class(comm), first = reduces || !worth ? hoped : ceiling;
+    struct zipccl_seen_sizes seen;
+    struct zipccl_wire_sizes used;
+    const struct zipccl_wire_sizes *sizes = zipccl_comm_seen_sizes(&seen, call, key, &used);
     const struct zipccl_strategy *strategy;
     struct zipccl_call same = *call;
     struct zipccl_plan *plan;
     zipccl_status status = ZIPCCL_OK;
     uint32_t nchunks;
 
-    ZIPCCL_TRY(pick(comm, call, first, &plan));
+    ZIPCCL_TRY(pick(comm, call, first, reduces ? NULL : sizes, &plan));
     strategy = strategy_of(plan);
     nchunks = plan->nchunks;
     same.effort = (enum zipccl_effort)plan->effort;
@@ -132,7 +136,7 @@ static zipccl_status choose(const struct zipccl_comm *comm, const struct zipccl_
         return ZIPCCL_OK;
     }
     if (reduces && worth && ceiling < hoped)
-        status = pays(comm, call, ceiling, &worth);
+        status = pays(comm, call, ceiling, sizes, &worth);
     if (status == ZIPCCL_OK && worth && now == first) {
         *out = plan;
         return ZIPCCL_OK;
@@ -141,6 +145,35 @@ static zipccl_status choose(const struct zipccl_comm *comm, const struct zipccl_
     ZIPCCL_TRY(status);
     return worth ? build(comm, strategy, &same, nchunks, now, out)
                  : uncompressed(comm, call, strategy, nchunks, out);
+}
+
+/* The plan of an even call of which trials have shown what kind it is to be. */
+static zipccl_status choose_kind(const struct zipccl_comm *comm, const struct zipccl_call *call,
+                                 const struct zipccl_learnt_key *key, struct zipccl_plan **out)
+{
+    struct zipccl_call same = *call;
+    struct zipccl_candidate best;
+    uint32_t nchunks;
+
+    ZIPCCL_TRY(zipccl_comm_best_of_kind(comm, call, key, &best));
+    if (!zipccl_plan_is_fixed(best.plan) || key->cls == key->ceiling) {
+        *out = best.plan;
+        return ZIPCCL_OK;
+    }
+    same.effort = (enum zipccl_effort)best.plan->effort;
+    nchunks = best.plan->nchunks;
+    zipccl_plan_destroy(best.plan);
+    return build(comm, best.strategy, &same, nchunks, key->cls, out);
+}
+
+static zipccl_status choose(const struct zipccl_comm *comm, const struct zipccl_call *call,
+                            const struct zipccl_learnt_key *key, struct zipccl_plan **out)
+{
+    zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
+
+    if (key->kind != ZIPCCL_NO_KIND)
+        status = choose_kind(comm, call, key, out);
+    return status == ZIPCCL_ERR_UNSUPPORTED ? choose_cheapest(comm, call, key, out) : status;
 }
 
 /* Find the largest chunk_n of which a full window fits the staging. */
@@ -194,8 +227,8 @@ static zipccl_status start_pairs(const struct zipccl_comm *comm, const struct zi
 }
 
 /* How pairs of this (op, dtype) travel: from the configuration alone, so that no rank asks one. */
-static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_call *call,
-                               const struct zipccl_pair_rule **out)
+zipccl_status zipccl_comm_settle_pairs(struct zipccl_comm *comm, const struct zipccl_call *call,
+                                       const struct zipccl_pair_rule **out)
 {
     struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
     struct zipccl_call window = *call;
@@ -204,7 +237,7 @@ static zipccl_status pair_rule(struct zipccl_comm *comm, const struct zipccl_cal
 
     if (!rule->known) {
         window.count = PAIR_WINDOW * PAIR_CHUNK_N;
-        ZIPCCL_TRY(pick(comm, &window, hoped_class(comm), &plan));
+        ZIPCCL_TRY(pick(comm, &window, hoped_class(comm), NULL, &plan));
         rule->strategy = strategy_of(plan);
         rule->effort = (enum zipccl_effort)plan->effort;
         status = rule->strategy == NULL ? ZIPCCL_ERR_INTERNAL : settle_chunk_n(comm, call, rule);
@@ -228,15 +261,58 @@ static size_t round_up(size_t count, size_t limit)
     return n < limit ? n : limit;
 }
 
-static struct zipccl_plan *find(const struct zipccl_comm *comm, const struct zipccl_call *key,
-                                int cls, int ceiling)
+static bool same_key(const struct zipccl_learnt_key *a, const struct zipccl_learnt_key *b)
 {
-    for (struct zipccl_cached_plan *c = comm->plans; c != NULL; c = c->next)
-        if (c->cls == cls && c->ceiling == ceiling && c->call.op == key->op &&
-            c->call.dtype == key->dtype && c->call.redop == key->redop &&
-            c->call.root == key->root && c->call.count == key->count)
+    return a->cls == b->cls && a->ceiling == b->ceiling && a->kind == b->kind &&
+           a->coded_ppm == b->coded_ppm && a->effort == b->effort;
+}
+
+static uint64_t hash_of(const struct zipccl_call *call, const struct zipccl_learnt_key *key)
+{
+    uint64_t hash = zipccl_cache_hash(0, call->count);
+
+    hash = zipccl_cache_hash(hash, (uint64_t)call->op << 48 | (uint64_t)call->dtype << 40 |
+                                       (uint64_t)call->redop << 32 | call->root);
+    hash =
+        zipccl_cache_hash(hash, (uint64_t)(key->cls + 1) << 16 | (uint64_t)(key->ceiling + 1) << 8 |
+                                    (uint64_t)(key->kind + 1));
+    return zipccl_cache_hash(hash, (uint64_t)key->effort << 32 | key->coded_ppm);
+}
+
+static struct zipccl_plan *find(struct zipccl_cache *cache, uint64_t hash,
+                                const struct zipccl_call *call, const struct zipccl_learnt_key *key)
+{
+    for (struct zipccl_cache_node *node = zipccl_cache_first(cache, hash); node != NULL;
+         node = zipccl_cache_next(node)) {
+        const struct zipccl_cached_plan *c = (struct zipccl_cached_plan *)node;
+
+        if (same_key(&c->key, key) && c->call.op == call->op && c->call.dtype == call->dtype &&
+            c->call.redop == call->redop && c->call.root == call->root &&
+            c->call.count == call->count) {
+            zipccl_cache_use(cache, node);
             return c->plan;
+        }
+    }
     return NULL;
+}
+
+static void evict(struct zipccl_comm *comm, struct zipccl_cache *cache)
+{
+    struct zipccl_cached_plan *oldest = (struct zipccl_cached_plan *)cache->oldest;
+
+    if (comm->last == oldest->plan)
+        comm->last = NULL;
+    zipccl_cache_remove(cache, &oldest->node);
+    zipccl_plan_destroy(oldest->plan);
+    free(oldest);
+}
+
+void zipccl_comm_plans_destroy(struct zipccl_comm *comm)
+{
+    while (comm->even_plans.n > 0)
+        evict(comm, &comm->even_plans);
+    while (comm->pair_plans.n > 0)
+        evict(comm, &comm->pair_plans);
 }
 
 /* Compare digests of plan and call over all ranks. */
@@ -267,22 +343,22 @@ static zipccl_status compare(struct zipccl_comm *comm, const struct zipccl_call 
     return status;
 }
 
-static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *key, int cls,
-                          int ceiling, const struct zipccl_pair_rule *rule,
+static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *any,
+                          const struct zipccl_learnt_key *key, const struct zipccl_pair_rule *rule,
                           struct zipccl_plan **out)
 {
     zipccl_status status;
 
     if (rule == NULL) {
-        status = choose(comm, key, cls, ceiling, out);
+        status = choose(comm, any, key, out);
     } else {
-        size_t nchunks = key->count / rule->chunk_n + (key->count % rule->chunk_n != 0);
-        struct zipccl_call call = *key;
+        size_t nchunks = any->count / rule->chunk_n + (any->count % rule->chunk_n != 0);
+        struct zipccl_call call = *any;
 
         call.effort = rule->effort;
         status = nchunks > UINT32_MAX
                      ? ZIPCCL_ERR_UNSUPPORTED
-                     : build(comm, rule->strategy, &call, (uint32_t)nchunks, cls, out);
+                     : build(comm, rule->strategy, &call, (uint32_t)nchunks, key->cls, out);
         if (status == ZIPCCL_OK && rule->strategy->chunked && nchunks > 1 &&
             (*out)->chunk_n != rule->chunk_n) {
             /* More chunks than a plan can have: cut anew, the two ends would not agree. */
@@ -296,7 +372,7 @@ static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *ke
             zipccl_fail(&comm->error, ZIPCCL_ERR_NOMEM,
                         "a pair moves %zu elements: more than a plan has in chunks of %zu, the "
                         "most that max_staging_bytes allows",
-                        key->count, rule->chunk_n);
+                        any->count, rule->chunk_n);
     /* Memory may be short on this rank alone. */
     if (status == ZIPCCL_ERR_NOMEM)
         comm->transport->ops->abort(comm->transport);
@@ -306,22 +382,25 @@ static zipccl_status make(struct zipccl_comm *comm, const struct zipccl_call *ke
 static void note_price(struct zipccl_even_class *cls, const struct zipccl_plan *plan)
 {
     if (cls != NULL)
-        cls->priced_out = cls->state.now != ZIPCCL_NO_CLASS && !zipccl_plan_is_fixed(plan);
+        cls->priced_out =
+            !cls->trials.on && cls->state.now != ZIPCCL_NO_CLASS && !zipccl_plan_is_fixed(plan);
 }
 
 zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
                                struct zipccl_even_class *even, const struct zipccl_plan **out)
 {
-    int cls = even != NULL ? even->state.now : uneven_class(comm);
-    int ceiling = even != NULL ? zipccl_class_ceiling(&even->state) : cls;
+    struct zipccl_learnt_key learnt = {
+        .cls = uneven_class(comm), .ceiling = uneven_class(comm), .kind = ZIPCCL_NO_KIND};
+    struct zipccl_cache *cache = is_uneven(call) ? &comm->pair_plans : &comm->even_plans;
     const struct zipccl_pair_rule *rule = NULL;
     struct zipccl_cached_plan *entry;
+    uint64_t hash;
     struct zipccl_call key = *call;
     struct zipccl_plan *plan;
     zipccl_status status;
 
     if (is_uneven(call)) {
-        status = pair_rule(comm, call, &rule);
+        status = zipccl_comm_settle_pairs(comm, call, &rule);
         if (status == ZIPCCL_ERR_NOMEM) /* perhaps on this rank alone */
             comm->transport->ops->abort(comm->transport);
         ZIPCCL_TRY(status);
@@ -330,13 +409,16 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
         else if (call->count % rule->chunk_n != 0)
             key.count += rule->chunk_n - call->count % rule->chunk_n;
     }
-    plan = find(comm, &key, cls, ceiling);
+    if (even != NULL)
+        learnt = zipccl_comm_learnt_key(comm, even);
+    hash = hash_of(&key, &learnt);
+    plan = find(cache, hash, &key, &learnt);
     if (plan != NULL) {
         note_price(even, plan);
         *out = plan;
         return ZIPCCL_OK;
     }
-    ZIPCCL_TRY(make(comm, &key, cls, ceiling, rule, &plan));
+    ZIPCCL_TRY(make(comm, &key, &learnt, rule, &plan));
     status = rule == NULL ? compare(comm, &key, plan) : ZIPCCL_OK;
     entry = status == ZIPCCL_OK ? malloc(sizeof *entry) : NULL;
     if (entry == NULL) {
@@ -345,8 +427,10 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
             comm->transport->ops->abort(comm->transport);
         return status == ZIPCCL_OK ? ZIPCCL_ERR_NOMEM : status;
     }
-    *entry = (struct zipccl_cached_plan){comm->plans, key, cls, ceiling, plan};
-    comm->plans = entry;
+    *entry = (struct zipccl_cached_plan){.call = key, .key = learnt, .plan = plan};
+    while (cache->n >= comm->most_plans)
+        evict(comm, cache);
+    zipccl_cache_add(cache, &entry->node, hash);
     note_price(even, plan);
     *out = plan;
     return ZIPCCL_OK;

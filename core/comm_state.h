@@ -8,14 +8,32 @@
 #ifndef ZIPCCL_CORE_COMM_STATE_H
 #define ZIPCCL_CORE_COMM_STATE_H
 
+#include "core/cache.h"
 #include "core/executor.h"
 #include "core/zipccl.h"
 
-/* One plan of the cache, newest first. */
+/* What the plan of an even call follows from besides the call; equal on all ranks. */
+struct zipccl_learnt_key {
+    int cls;                   /* of its messages */
+    int ceiling;               /* class at which it is priced */
+    int kind;                  /* of plan; ZIPCCL_NO_KIND: the cheapest of all */
+    uint32_t coded_ppm;        /* coded / raw of exact messages; 0: Gaussian */
+    enum zipccl_effort effort; /* with which that was seen */
+};
+
+/*
+ * Plans and kinds of calls that are kept.  The least recently used ones go, by the order of calls:
+ * even calls, which all ranks make in the same order, have caches of their own, so that ranks with
+ * different pairs still evict the same.
+ */
+#define ZIPCCL_CACHED_PLANS 4096u
+#define ZIPCCL_CACHED_KINDS 2048u
+
+/* One plan of the cache. */
 struct zipccl_cached_plan {
-    struct zipccl_cached_plan *next;
-    struct zipccl_call call; /* the key, */
-    int cls, ceiling;        /* and this; see zipccl_comm_plan() */
+    struct zipccl_cache_node node;
+    struct zipccl_call call;      /* the key, */
+    struct zipccl_learnt_key key; /* and this */
     struct zipccl_plan *plan;
 };
 
@@ -28,15 +46,22 @@ struct zipccl_pair_rule {
     struct zipccl_pair_classes *classes; /* [nranks] owned; NULL: nothing to learn */
 };
 
-/* The class of calls of equal counts. */
+/* What is learnt of calls of equal counts. */
 struct zipccl_even_class {
-    struct zipccl_even_class *next;
+    struct zipccl_cache_node node;
     enum zipccl_op op;
     enum zipccl_dtype dtype;
     size_t count;
     struct zipccl_class_state state;
     bool priced_out; /* of its last plan */
-    bool fixed;      /* a plan since the last decision had fixed messages */
+    bool coded;      /* a plan since the last decision had messages */
+    struct zipccl_trials trials;
+    bool timed;         /* the call under way is one of a trial */
+    uint32_t coded_ppm; /* as plans are priced; 0: not known */
+    enum zipccl_effort effort;
+    /* On this rank since the last decision: elements of messages, these messages, their effort. */
+    uint64_t raw_seen, coded_seen;
+    enum zipccl_effort effort_seen;
 };
 
 /* The classes of one peer's messages in one (op, dtype). */
@@ -49,16 +74,18 @@ struct zipccl_comm {
     struct zipccl_exec *exec;           /* borrowed */
     struct zipccl_comm_config config;   /* 'strategy' points to 'pinned''s name */
     const struct zipccl_strategy *pinned;
+    bool times; /* all ranks have a clock and are to learn times */
     struct zipccl_placement placement;
-    struct zipccl_cached_plan *plans;
+    struct zipccl_cache even_plans, pair_plans;
+    size_t most_plans, most_kinds; /* of each cache */
     const struct zipccl_plan *last;
     struct zipccl_pair_rule pair_rules[2][ZIPCCL_NUM_DTYPES]; /* alltoallv, sendrecv */
     struct zipccl_staging {                                   /* grown */
         void *p;
         size_t nbytes;
     } tx, rx, tmp, acc;
-    struct zipccl_even_class *classes; /* newest first */
-    size_t *pairs;                     /* [4 * nranks] counts and displacements of a sendrecv */
+    struct zipccl_cache classes;
+    size_t *pairs;        /* [4 * nranks] counts and displacements of a sendrecv */
     int8_t *pair_classes; /* [4 * nranks] of a call: classes out and in, fits out and in */
     struct zipccl_comm_stats stats;
     struct zipccl_error error;
@@ -97,8 +124,48 @@ zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zi
                                        struct zipccl_even_class **out);
 
 /* Count the call that 'plan' served; 'cls' may be NULL. */
-void zipccl_comm_class_after(struct zipccl_even_class *cls, const struct zipccl_plan *plan,
-                             const struct zipccl_run_stats *stats);
+void zipccl_comm_class_after(const struct zipccl_comm *comm, struct zipccl_even_class *cls,
+                             const struct zipccl_plan *plan, const struct zipccl_run_stats *stats);
+
+/*
+ * What is learnt of even calls besides their class, see comm_learn.c.
+ *
+ * start     the kinds of plans for 'call' and their predicted times
+ * decide    end a period; 'raw' and 'coded' are the sums over all ranks
+ * digest    of what decisions depend on
+ * key       what the next call's plan follows from
+ */
+zipccl_status zipccl_comm_learn_start(const struct zipccl_comm *comm,
+                                      const struct zipccl_call *call,
+                                      struct zipccl_even_class *cls);
+void zipccl_comm_learn_decide(const struct zipccl_comm *comm, struct zipccl_even_class *cls,
+                              struct zipccl_trial_seen seen, uint64_t raw, uint64_t coded);
+uint64_t zipccl_comm_learn_digest(const struct zipccl_even_class *cls);
+struct zipccl_learnt_key zipccl_comm_learnt_key(const struct zipccl_comm *comm,
+                                                const struct zipccl_even_class *cls);
+
+/* The kind that a plan is of. */
+int zipccl_comm_kind_of(const struct zipccl_plan *plan);
+
+/*
+ * Sizes of exact messages for prices, from what has been seen; 'context' and '*out' live as long as
+ * they are used.  NULL if nothing has: the chooser's own.
+ */
+struct zipccl_seen_sizes {
+    enum zipccl_dtype dtype;
+    uint32_t coded_ppm;
+    enum zipccl_effort effort;
+};
+const struct zipccl_wire_sizes *zipccl_comm_seen_sizes(struct zipccl_seen_sizes *context,
+                                                       const struct zipccl_call *call,
+                                                       const struct zipccl_learnt_key *key,
+                                                       struct zipccl_wire_sizes *out);
+
+/* The cheapest plan of 'kind' for an even call; in a reduction on the path of the first choice. */
+zipccl_status zipccl_comm_best_of_kind(const struct zipccl_comm *comm,
+                                       const struct zipccl_call *call,
+                                       const struct zipccl_learnt_key *key,
+                                       struct zipccl_candidate *out);
 
 /* Give 'run', an uneven call, the classes of its pairs; and count it, once it succeeded. */
 void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
@@ -106,7 +173,30 @@ void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call
 void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
                              const struct zipccl_run *run);
 
+/* Find out how pairs of 'call' travel, if that is not known yet.  ZIPCCL_ERR_NOMEM perhaps on this
+ * rank alone. */
+zipccl_status zipccl_comm_settle_pairs(struct zipccl_comm *comm, const struct zipccl_call *call,
+                                       const struct zipccl_pair_rule **out);
+
+/* True if the transport offers 'call' itself. */
+bool zipccl_comm_has_native(const struct zipccl_comm *comm, const struct zipccl_call *call);
+
+/* Version and digests of the settings; the options without what is to be learnt. */
+struct zipccl_comm_settings {
+    uint32_t agreement;
+    uint64_t options, params, topology;
+};
+void zipccl_comm_settings(const struct zipccl_comm *comm, struct zipccl_comm_settings *out);
+
+void zipccl_comm_plans_destroy(struct zipccl_comm *comm);
 void zipccl_comm_classes_destroy(struct zipccl_comm *comm);
+
+/* The class of a kind of even calls that there is; NULL. */
+struct zipccl_even_class *zipccl_comm_class_find(const struct zipccl_comm *comm, enum zipccl_op op,
+                                                 enum zipccl_dtype dtype, size_t count);
+
+/* Keep a class, for whose kind there is none, in place of the one that was used longest ago. */
+void zipccl_comm_class_add(struct zipccl_comm *comm, struct zipccl_even_class *cls);
 
 /*
  * Exchange 'n' words of each rank; all [nranks * n] words arrive in 'all', in rank order.

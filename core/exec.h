@@ -66,6 +66,9 @@ struct zipccl_exec_ops {
                                   struct zipccl_encoder *encoder);
     zipccl_status (*encode_rest)(struct zipccl_exec *e, struct zipccl_encoder *encoder,
                                  size_t *nbytes);
+    /* Nanoseconds of a clock that only goes forward, from any start: real ones, or those of a
+     * simulation.  NULL if this exec has none; the communicator then learns no times. */
+    uint64_t (*clock_ns)(struct zipccl_exec *e);
 };
 
 struct zipccl_exec {

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ALIGNMENT 64
 
@@ -370,6 +371,15 @@ static void cpu_destroy(struct zipccl_exec *e)
     free(cpu);
 }
 
+static uint64_t cpu_clock_ns(struct zipccl_exec *e)
+{
+    struct timespec now;
+
+    (void)e;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static const struct zipccl_exec_ops cpu_ops = {
     .name = "cpu",
     .encode = cpu_encode,
@@ -391,6 +401,7 @@ static const struct zipccl_exec_ops cpu_ops = {
     .decode_sum = cpu_decode_sum,
     .encode_early = cpu_encode_early,
     .encode_rest = cpu_encode_rest,
+    .clock_ns = cpu_clock_ns,
 };
 
 /* Memory and threads of an exec that is otherwise ready. */

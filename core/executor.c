@@ -276,6 +276,8 @@ zipccl_status zipccl_execute(const struct zipccl_run *run, struct zipccl_transpo
             stats->overflows = s->codec.overflows;
             stats->raw_resends = s->wire.raw_resends;
             stats->fit = s->codec.fit;
+            stats->coded_raw_bytes = s->codec.coded_raw_bytes;
+            stats->coded_bytes = s->codec.coded_bytes;
         }
         free(lanes);
     }

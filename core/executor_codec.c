@@ -71,6 +71,9 @@ static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *
             return ZIPCCL_ERR_INTERNAL;
         slot->over_out[index] = true;
         s->codec.overflows++;
+    } else {
+        s->codec.coded_raw_bytes += slice->n * s->element;
+        s->codec.coded_bytes += slice->nbytes;
     }
     slot->size_out[index] = slice->nbytes;
     slot->void_out[index] = false;

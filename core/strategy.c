@@ -56,13 +56,9 @@ static size_t gaussian_bytes(void *context, uint32_t src, uint32_t dst, size_t n
     return settled < raw ? settled - (raw - settled) / MEAN_BELOW_SETTLED : settled;
 }
 
-/* What ZIPCCL_EFFORT_RATIO saves: a byte for so many elements.  Source: bf16 ratios of 1.504 and 1.5158
- * in messages of 64 KiB (test_codec_ratio, test_codec_ans); other types have the same exponents. */
-#define ELEMENTS_PER_BYTE_SAVED 97u
-
 static size_t gaussian_ratio_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
 {
-    return gaussian_bytes(context, src, dst, n) - n / ELEMENTS_PER_BYTE_SAVED;
+    return gaussian_bytes(context, src, dst, n) - n / ZIPCCL_RATIO_SAVES_ONE_OF;
 }
 
 /*
@@ -85,13 +81,7 @@ static size_t *assumed_splits(const struct zipccl_call *call,
     return splits;
 }
 
-/* The best candidate so far. */
-struct choice {
-    struct zipccl_plan *plan;
-    struct zipccl_cost cost;
-};
-
-/* What candidates are built and priced for. */
+/* What candidates are built and priced for, and who is told. */
 struct question {
     const struct zipccl_call *call;
     const struct zipccl_placement *placement;
@@ -99,22 +89,25 @@ struct question {
     const struct zipccl_wire_sizes *sizes;
     uint32_t capacity_class;
     size_t max_staging_bytes;
+    zipccl_candidate_fn *fn;
+    void *context;
+    size_t *ncandidates;
 };
 
-/* Price a candidate and keep it if it is cheaper; takes 'plan'. */
-static zipccl_status price_candidate(const struct question *q, struct zipccl_plan *plan,
-                                     struct choice *best)
+/* Price a candidate and show it; takes 'plan'. */
+static zipccl_status price_candidate(const struct question *q,
+                                     const struct zipccl_strategy *strategy,
+                                     struct zipccl_plan *plan)
 {
-    struct zipccl_cost cost;
-    zipccl_status status = zipccl_cost_plan(plan, q->placement, q->params, q->sizes, &cost);
+    struct zipccl_candidate candidate = {.strategy = strategy, .plan = plan};
+    zipccl_status status =
+        zipccl_cost_plan(plan, q->placement, q->params, q->sizes, &candidate.cost);
 
-    if (status == ZIPCCL_OK && (best->plan == NULL || cost.total_s < best->cost.total_s)) {
-        zipccl_plan_destroy(best->plan);
-        best->plan = plan;
-        best->cost = cost;
-        return ZIPCCL_OK;
+    if (status == ZIPCCL_OK) {
+        q->fn(q->context, &candidate);
+        ++*q->ncandidates;
     }
-    zipccl_plan_destroy(plan);
+    zipccl_plan_destroy(candidate.plan);
     return status;
 }
 
@@ -124,7 +117,7 @@ static zipccl_status price_candidate(const struct question *q, struct zipccl_pla
  * class that overflow are no reason against it, but part of its price.
  */
 static zipccl_status try_candidate(const struct question *q, const struct zipccl_strategy *strategy,
-                                   uint32_t *nchunks, struct choice *best)
+                                   uint32_t *nchunks)
 {
     uint32_t asked = *nchunks, cls = q->capacity_class;
     bool pairs = q->call->op == ZIPCCL_ALLTOALLV || q->call->op == ZIPCCL_SENDRECV;
@@ -138,7 +131,7 @@ static zipccl_status try_candidate(const struct question *q, const struct zipccl
         *nchunks = plan->nchunks;
         over = zipccl_lower_overflows(plan, q->placement->topology, q->sizes);
         if (!over || pairs)
-            ZIPCCL_TRY(price_candidate(q, plan, best));
+            ZIPCCL_TRY(price_candidate(q, strategy, plan));
         else
             zipccl_plan_destroy(plan);
         if (!over)
@@ -149,8 +142,7 @@ static zipccl_status try_candidate(const struct question *q, const struct zipccl
 }
 
 /* All strategies of one kind; '*status' becomes the first failure that is not a refusal. */
-static void try_strategies(const struct question *q, bool compressed, struct choice *best,
-                           zipccl_status *status)
+static void try_strategies(const struct question *q, bool compressed, zipccl_status *status)
 {
     for (unsigned i = 0; zipccl_strategies[i] != NULL; i++) {
         const struct zipccl_strategy *strategy = zipccl_strategies[i];
@@ -166,13 +158,67 @@ static void try_strategies(const struct question *q, bool compressed, struct cho
             /* The last build came out with as many chunks: it was this plan. */
             if (before >= k)
                 continue;
-            s = try_candidate(q, strategy, &nchunks, best);
+            s = try_candidate(q, strategy, &nchunks);
             if (s == ZIPCCL_OK)
                 before = nchunks;
             else if (s != ZIPCCL_ERR_UNSUPPORTED && *status == ZIPCCL_ERR_UNSUPPORTED)
                 *status = s;
         }
     }
+}
+
+zipccl_status zipccl_candidates(const struct zipccl_call *call,
+                                const struct zipccl_placement *placement,
+                                const struct zipccl_cost_params *params,
+                                const struct zipccl_wire_sizes *sizes, enum zipccl_mode mode,
+                                uint32_t capacity_class, size_t max_staging_bytes,
+                                zipccl_candidate_fn *fn, void *context)
+{
+    enum zipccl_dtype dtype = call->dtype;
+    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes,
+                                     .ratio_bytes = gaussian_ratio_bytes,
+                                     .context = &dtype,
+                                     .by_n = true};
+    struct zipccl_call fast_call = *call, slow_call = *call;
+    size_t n = 0, *splits = NULL;
+    struct question fast = {&fast_call,        placement, params,  &used, capacity_class,
+                            max_staging_bytes, fn,        context, &n};
+    struct question slow = fast;
+    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
+
+    if (sizes != NULL)
+        used = *sizes;
+    if (uneven && used.splits == NULL) {
+        used.splits = splits = assumed_splits(call, placement->topology);
+        if (splits == NULL)
+            return ZIPCCL_ERR_NOMEM;
+    }
+    slow.call = &slow_call;
+    fast_call.effort = ZIPCCL_EFFORT_FAST;
+    slow_call.effort = ZIPCCL_EFFORT_RATIO;
+    if (mode != ZIPCCL_MODE_COMPRESSED)
+        try_strategies(&fast, false, &status);
+    if (mode != ZIPCCL_MODE_RAW && call->effort != ZIPCCL_EFFORT_RATIO)
+        try_strategies(&fast, true, &status);
+    if (mode != ZIPCCL_MODE_RAW && used.ratio_bytes != NULL && params->ratio_encode_Bps > 0 &&
+        params->ratio_decode_Bps > 0)
+        try_strategies(&slow, true, &status);
+    if (mode == ZIPCCL_MODE_COMPRESSED && n == 0)
+        try_strategies(&fast, false, &status);
+    free(splits);
+    return n > 0 ? ZIPCCL_OK : status;
+}
+
+/* The cheapest so far; the first of those that cost the same. */
+static void keep_cheapest(void *context, struct zipccl_candidate *candidate)
+{
+    struct zipccl_candidate *best = context, other = *best;
+
+    if (best->plan != NULL && !(candidate->cost.total_s < best->cost.total_s))
+        return;
+    *best = *candidate;
+    candidate->plan = other.plan; /* goes away */
 }
 
 zipccl_status zipccl_choose(const struct zipccl_call *call,
@@ -182,42 +228,10 @@ zipccl_status zipccl_choose(const struct zipccl_call *call,
                             uint32_t capacity_class, size_t max_staging_bytes,
                             struct zipccl_plan **out, struct zipccl_cost *cost)
 {
-    enum zipccl_dtype dtype = call->dtype;
-    struct zipccl_wire_sizes used = {.bytes = gaussian_bytes,
-                                     .ratio_bytes = gaussian_ratio_bytes,
-                                     .context = &dtype,
-                                     .by_n = true};
-    struct zipccl_call fast_call = *call, slow_call = *call;
-    struct question fast = {&fast_call, placement,      params,
-                            &used,      capacity_class, max_staging_bytes};
-    struct question slow = {&slow_call, placement,      params,
-                            &used,      capacity_class, max_staging_bytes};
-    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
-    zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
-    struct choice best = {NULL, {0}};
-    size_t *splits = NULL;
+    struct zipccl_candidate best = {NULL, NULL, {0}};
 
-    if (sizes != NULL)
-        used = *sizes;
-    if (uneven && used.splits == NULL) {
-        used.splits = splits = assumed_splits(call, placement->topology);
-        if (splits == NULL)
-            return ZIPCCL_ERR_NOMEM;
-    }
-    fast_call.effort = ZIPCCL_EFFORT_FAST;
-    slow_call.effort = ZIPCCL_EFFORT_RATIO;
-    if (mode != ZIPCCL_MODE_COMPRESSED)
-        try_strategies(&fast, false, &best, &status);
-    if (mode != ZIPCCL_MODE_RAW && call->effort != ZIPCCL_EFFORT_RATIO)
-        try_strategies(&fast, true, &best, &status);
-    if (mode != ZIPCCL_MODE_RAW && used.ratio_bytes != NULL && params->ratio_encode_Bps > 0 &&
-        params->ratio_decode_Bps > 0)
-        try_strategies(&slow, true, &best, &status);
-    if (mode == ZIPCCL_MODE_COMPRESSED && best.plan == NULL)
-        try_strategies(&fast, false, &best, &status);
-    free(splits);
-    if (best.plan == NULL)
-        return status;
+    ZIPCCL_TRY(zipccl_candidates(call, placement, params, sizes, mode, capacity_class,
+                                 max_staging_bytes, keep_cheapest, &best));
     *out = best.plan;
     if (cost != NULL)
         *cost = best.cost;

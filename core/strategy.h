@@ -57,6 +57,10 @@ enum zipccl_mode {
  * window of 4 hides alpha at 1 MB chunks. */
 #define ZIPCCL_MAX_SLOTS 4u
 
+/* What ZIPCCL_EFFORT_RATIO saves: a byte for so many elements.  Source: bf16 ratios of 1.504 and 1.5158
+ * in messages of 64 KiB (test_codec_ratio, test_codec_ans); other types have the same exponents. */
+#define ZIPCCL_RATIO_SAVES_ONE_OF 97u
+
 /* One way to serve calls. */
 struct zipccl_strategy {
     const char *name; /* rings add " x<channels>" to it in the name of a plan */
@@ -86,6 +90,28 @@ bool zipccl_strategy_chunks(const struct zipccl_strategy *strategy, const struct
 
 /* Find by name; NULL if there is none. */
 const struct zipccl_strategy *zipccl_strategy_find(const char *name);
+
+/* A plan that could serve a call, and its price. */
+struct zipccl_candidate {
+    const struct zipccl_strategy *strategy;
+    struct zipccl_plan *plan; /* goes away after the call of the function that is told, unless
+                                 that sets it to NULL or another plan */
+    struct zipccl_cost cost;
+};
+
+/* Told of one candidate. */
+typedef void zipccl_candidate_fn(void *context, struct zipccl_candidate *candidate);
+
+/*
+ * Build and price what zipccl_choose() chooses among, in the order of the table; arguments and
+ * statuses are its.  Of candidates that cost the same it takes the first.
+ */
+zipccl_status zipccl_candidates(const struct zipccl_call *call,
+                                const struct zipccl_placement *placement,
+                                const struct zipccl_cost_params *params,
+                                const struct zipccl_wire_sizes *sizes, enum zipccl_mode mode,
+                                uint32_t capacity_class, size_t max_staging_bytes,
+                                zipccl_candidate_fn *fn, void *context);
 
 /*
  * Price every candidate for 'call' (strategies x chunk counts 1, 2, 4, 8, ...) and build the

@@ -41,8 +41,18 @@
 #include "core/strategy.h"
 #include "core/topology.h"
 #include "core/transport.h"
+#include "core/trials.h"
 
 struct zipccl_comm;
+
+/* What a communicator learns from its calls; docs/design.md says how. */
+enum zipccl_learning {
+    ZIPCCL_LEARN_NOTHING, /* frozen: one plan for each (op, dtype, count), from the settings and what
+                             zipccl_comm_load_state() brought, the same in every run */
+    ZIPCCL_LEARN_SIZES,   /* capacity classes and ratios */
+    ZIPCCL_LEARN_TIMES /* also whether native, raw or compressed plans are the fastest, if the execs
+                             of all ranks have a clock; in ZIPCCL_MODE_ADAPTIVE without 'strategy' */
+};
 
 struct zipccl_comm_config {
     enum zipccl_mode mode;            /* default ZIPCCL_MODE_ADAPTIVE */
@@ -56,6 +66,8 @@ struct zipccl_comm_config {
                                          cheaper and 'params' has its rates */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
     struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
+    enum zipccl_learning learning;    /* default ZIPCCL_LEARN_TIMES; with a fixed capacity_class
+                                         nothing is learnt */
 };
 
 #define ZIPCCL_CLASS_LEARN UINT32_MAX
@@ -78,7 +90,8 @@ void zipccl_comm_destroy(struct zipccl_comm *comm);
 /* Make every blocked and later call of every rank return ZIPCCL_ERR_ABORTED.  Any thread. */
 void zipccl_comm_abort(struct zipccl_comm *comm);
 
-/* The plan of the last call that moved something, for tables; NULL if none.  Valid until destroy. */
+/* The plan of the last call that moved something, for tables; NULL if none.  Valid until the next
+ * call. */
 const struct zipccl_plan *zipccl_comm_last_plan(const struct zipccl_comm *comm);
 
 /* Text of the last failure on this communicator; "" if none.  Valid until the next call. */
@@ -106,11 +119,63 @@ struct zipccl_comm_class {
 };
 
 /*
- * The kinds of calls, newest first; equal on all ranks that made the calls, for pairs on both ends.
+ * The kinds of calls, last made first; equal on all ranks that made the calls, for pairs on both ends.
+ * Of more than 2048 kinds of even calls those made longest ago are forgotten, and so are plans of
+ * more than 4096.
  * False, and '*out' untouched, if there are no more than 'index'.
  */
 bool zipccl_comm_get_class(const struct zipccl_comm *comm, size_t index,
                            struct zipccl_comm_class *out);
+
+/* What else is learnt of one kind of calls with equal counts; zipccl_comm_get_class() has its class. */
+struct zipccl_comm_learnt {
+    enum zipccl_op op;
+    enum zipccl_dtype dtype;
+    size_t count;
+    double ratio; /* raw / coded of the messages of all ranks, as plans are priced; 0: not seen */
+    bool times;   /* kinds of plans are compared */
+    int kind;     /* in use, zipccl_kind_name(); ZIPCCL_NO_KIND: not compared, the cheapest */
+    double predicted_s[ZIPCCL_NUM_KINDS]; /* of the best plan of each; 0: none, or not compared */
+    double seen_s[ZIPCCL_NUM_KINDS];      /* of the slowest rank; 0: none */
+    uint64_t ntrials;
+    uint32_t changes; /* of the kind in use */
+};
+
+/*
+ * The kinds of calls, last made first, and equal on all ranks that made the calls.
+ * False, and '*out' untouched, if there are no more than 'index'.
+ */
+bool zipccl_comm_get_learnt(const struct zipccl_comm *comm, size_t index,
+                            struct zipccl_comm_learnt *out);
+
+/*
+ * Write what has been learnt as text, format in core/STATE.md; the caller frees '*text' [*nbytes].
+ * A file has it whole or not at all.  Local, but texts that are to be loaded together must be
+ * written after the same calls.  What was seen since the last decision is not in them.
+ *
+ * ZIPCCL_ERR_NOMEM; ZIPCCL_ERR_IO with the path.
+ */
+zipccl_status zipccl_comm_save_state(struct zipccl_comm *comm, char **text, size_t *nbytes);
+zipccl_status zipccl_comm_save_state_file(struct zipccl_comm *comm, const char *path);
+
+/*
+ * Start from what another run had learnt.  Collective, before the first call: every rank gives the
+ * text that the same rank wrote, and all take it or none does.  With ZIPCCL_LEARN_NOTHING the
+ * communicator stays there, else it goes on learning.  A communicator that fails to load stays
+ * usable, with nothing learnt.
+ *
+ * ZIPCCL_ERR_INPUT on a rank whose text is broken, or of another version, rank, topology, rates or
+ * options, ZIPCCL_ERR_IO on one that cannot read the file; ZIPCCL_ERR_MISMATCH, naming a rank, on
+ * those for which it is another rank that failed, and on all if what they had learnt differs.
+ */
+zipccl_status zipccl_comm_load_state(struct zipccl_comm *comm, const char *text, size_t nbytes);
+zipccl_status zipccl_comm_load_state_file(struct zipccl_comm *comm, const char *path);
+
+/*
+ * Learn no more.  Collective: ranks compare what they have learnt of calls with equal counts.
+ * ZIPCCL_ERR_MISMATCH, naming one that differs.
+ */
+zipccl_status zipccl_comm_freeze(struct zipccl_comm *comm);
 
 zipccl_status zipccl_all_gather(const void *send, void *recv, size_t count, enum zipccl_dtype dtype,
                                 struct zipccl_comm *comm, void *stream);

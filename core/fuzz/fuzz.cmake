@@ -10,12 +10,15 @@ set_tests_properties(fuzz_decode_odd PROPERTIES TIMEOUT 300)
 file(GLOB ZIPCCL_CODEC_ELEMENTS ${PROJECT_SOURCE_DIR}/core/tests/vectors/*.raw)
 zipccl_plain_test(fuzz_encode SOURCES fuzz/fuzz_encode.c fuzz/fuzz_main.c LIBS zipccl_core
     ARGS 60 ${ZIPCCL_CODEC_ELEMENTS})
+file(GLOB ZIPCCL_STATE_TEXTS ${PROJECT_SOURCE_DIR}/core/tests/state/*.txt)
+zipccl_plain_test(fuzz_state SOURCES fuzz/fuzz_state.c fuzz/fuzz_main.c LIBS zipccl_core
+    ARGS 20000 ${ZIPCCL_STATE_TEXTS})
 
 # build-fuzz/tests/libfuzzer_decode CORPUS core/tests/vectors
 option(ZIPCCL_FUZZ "build libFuzzer targets (needs clang)" OFF)
 if(ZIPCCL_FUZZ)
     target_compile_options(zipccl_core PRIVATE -fsanitize=fuzzer-no-link)
-    foreach(target decode encode)
+    foreach(target decode encode state)
         add_executable(libfuzzer_${target} fuzz/fuzz_${target}.c)
         target_compile_options(libfuzzer_${target} PRIVATE -fsanitize=fuzzer)
         target_link_options(libfuzzer_${target} PRIVATE -fsanitize=fuzzer)

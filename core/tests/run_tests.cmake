@@ -33,8 +33,15 @@ zipccl_plain_test(test_exec_mt LIBS zipccl_core
 add_executable(fused_speed tests/fused_speed.c tests/codec_data.c tests/coll_world.c)
 target_link_libraries(fused_speed PRIVATE zipccl_core m)
 set_target_properties(fused_speed PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+zipccl_criterion_test(test_trials SOURCES tests/test_trials.c LIBS zipccl_core)
 zipccl_criterion_test(test_classes SOURCES tests/test_classes.c LIBS zipccl_core)
 zipccl_plain_test(test_comm_classes LIBS zipccl_core
     SOURCES tests/test_comm_classes.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_pair_classes LIBS zipccl_core
     SOURCES tests/test_pair_classes.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm_learn LIBS zipccl_core
+    SOURCES tests/test_comm_learn.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm_cache LIBS zipccl_core
+    SOURCES tests/test_comm_cache.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_comm_state LIBS zipccl_core
+    SOURCES tests/test_comm_state.c ${ZIPCCL_COLL_SOURCES})

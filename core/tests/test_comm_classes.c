@@ -388,6 +388,11 @@ static bool one_period(struct job *job, uint32_t rank)
     return true;
 }
 
+static struct zipccl_even_class *newest(struct zipccl_comm *comm)
+{
+    return (struct zipccl_even_class *)comm->classes.newest;
+}
+
 /* A rank that decides from what it has seen alone is found out at the next call, on every rank. */
 static bool decides_alone(void *context, uint32_t rank)
 {
@@ -399,7 +404,7 @@ static bool decides_alone(void *context, uint32_t rank)
     if (x == NULL || !one_period(job, rank))
         abort();
     if (rank == 1)
-        zipccl_class_decide(&comm->classes->state, comm->classes->state.seen);
+        zipccl_class_decide(&newest(comm)->state, newest(comm)->state.seen);
     status = call(job, comm, PERIOD, x + rank * job->count, x);
     free(x);
     return status != ZIPCCL_OK;
@@ -416,7 +421,7 @@ static bool differs(void *context, uint32_t rank)
     if (x == NULL || !one_period(job, rank))
         abort();
     if (rank == 1)
-        comm->classes->state.bar[2] *= 2;
+        newest(comm)->state.bar[2] *= 2;
     status = call(job, comm, PERIOD, x + rank * job->count, x);
     free(x);
     /* Whoever finds out first aborts the others, who may not have looked yet. */

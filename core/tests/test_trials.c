@@ -1,0 +1,226 @@
+/*
+ * test_trials.c - the rule of trials: what is tried when, what wins, and that noise changes little
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "core/classes.h"
+#include "core/trials.h"
+
+#include <criterion/criterion.h>
+
+/* Predicted seconds of native, raw and compressed plans; of the fastest 'wire_s' on bytes. */
+static struct zipccl_trials start(double native, double raw, double compressed, double wire_s)
+{
+    const double predicted_s[ZIPCCL_NUM_KINDS] = {native, raw, compressed};
+    struct zipccl_trials t;
+
+    zipccl_trials_init(&t, predicted_s, wire_s);
+    return t;
+}
+
+/* A period in which the kinds take 'ns' each; true if there was a trial. */
+static bool period(struct zipccl_trials *t, const uint64_t ns[ZIPCCL_NUM_KINDS])
+{
+    bool tried = t->challenger != ZIPCCL_NO_KIND;
+
+    for (uint32_t call = 0; call < ZIPCCL_CLASS_PERIOD; call++)
+        if (zipccl_trials_timed(t, call))
+            zipccl_trials_note(t, call, ns[zipccl_trials_kind(t, call)]);
+    zipccl_trials_decide(t, t->seen, true);
+    return tried;
+}
+
+static unsigned periods(struct zipccl_trials *t, unsigned n, const uint64_t ns[ZIPCCL_NUM_KINDS])
+{
+    unsigned ntrials = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        ntrials += period(t, ns);
+    return ntrials;
+}
+
+Test(trials, starts_with_what_is_predicted_to_be_fastest)
+{
+    struct zipccl_trials t = start(3e-3, 2e-3, 2.5e-3, 1e-3);
+
+    cr_assert_eq(t.now, ZIPCCL_PLAN_RAW);
+    cr_assert(t.on);
+    cr_assert_eq(zipccl_trials_kind(&t, 1), ZIPCCL_PLAN_RAW);
+    cr_assert_not(zipccl_trials_timed(&t, 0));
+}
+
+Test(trials, are_off_where_bytes_take_less_than_a_quarter_of_the_time)
+{
+    const uint64_t ns[] = {10, 1, 1};
+    struct zipccl_trials t = start(1e-5, 1.1e-5, 1.2e-5, 0.249e-5);
+
+    cr_assert_not(t.on);
+    cr_assert_eq(periods(&t, 100, ns), 0);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_NATIVE);
+    cr_assert(start(1e-5, 1.1e-5, 1.2e-5, 0.251e-5).on);
+}
+
+Test(trials, are_off_where_there_is_one_kind_or_none)
+{
+    struct zipccl_trials t = start(1e-3, 0, 0, 1e-3);
+
+    cr_assert_not(t.on);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_NATIVE);
+    t = start(0, 0, 0, 0);
+    cr_assert_not(t.on);
+    cr_assert_eq(t.now, ZIPCCL_NO_KIND);
+}
+
+Test(trials, take_turns_in_the_first_calls_of_a_period)
+{
+    const uint64_t ns[] = {1000, 1000, 1000};
+    struct zipccl_trials t = start(1e-6, 0, 1.4e-6, 1e-6);
+
+    period(&t, ns);
+    cr_assert_eq(t.challenger, ZIPCCL_PLAN_COMPRESSED);
+    for (uint32_t call = 0; call < ZIPCCL_CLASS_PERIOD; call++) {
+        bool tried = call < ZIPCCL_TRIAL_CALLS && call % 2 == 1;
+
+        cr_assert_eq(zipccl_trials_timed(&t, call), call < ZIPCCL_TRIAL_CALLS);
+        cr_assert_eq(zipccl_trials_kind(&t, call),
+                     tried ? ZIPCCL_PLAN_COMPRESSED : ZIPCCL_PLAN_NATIVE);
+    }
+}
+
+Test(trials, a_faster_kind_is_in_use_after_two_wins)
+{
+    const uint64_t ns[] = {1000, 940, 2000};
+    struct zipccl_trials t = start(1e-6, 1.2e-6, 0, 1e-6);
+
+    periods(&t, 2, ns);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_NATIVE);
+    periods(&t, 1, ns);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_RAW);
+    cr_assert_eq(t.changes, 1);
+    periods(&t, 1000, ns);
+    cr_assert_eq(t.changes, 1);
+    cr_assert_eq(t.kinds[ZIPCCL_PLAN_RAW].ns, 940);
+    cr_assert_eq(t.kinds[ZIPCCL_PLAN_NATIVE].ns, 1000);
+}
+
+Test(trials, less_than_the_margin_is_no_win)
+{
+    const uint64_t ns[] = {1000, 950, 2000};
+    struct zipccl_trials t = start(1e-6, 1.2e-6, 0, 1e-6);
+
+    periods(&t, 1000, ns);
+    cr_assert_eq(t.changes, 0);
+}
+
+Test(trials, a_kind_twice_as_fast_is_in_use_at_once)
+{
+    const uint64_t ns[] = {1000, 0, 499};
+    struct zipccl_trials t = start(1e-6, 0, 1.4e-6, 1e-6);
+
+    periods(&t, 2, ns);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_COMPRESSED);
+}
+
+Test(trials, a_kind_out_of_reach_is_tried_once_the_other_was_seen_to_be_slower_than_it)
+{
+    const uint64_t as_said[] = {1000, 0, 10000}, slow[] = {20000, 0, 10000};
+    struct zipccl_trials t = start(1e-6, 0, 8e-6, 1e-6);
+
+    periods(&t, 1000, as_said);
+    cr_assert_eq(t.kinds[ZIPCCL_PLAN_COMPRESSED].ns, 0);
+    cr_assert_eq(t.kinds[ZIPCCL_PLAN_NATIVE].ns, 1000);
+    periods(&t, 1000, slow);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_COMPRESSED);
+}
+
+Test(trials, cost_little_in_the_long_run_however_slow_the_loser)
+{
+    for (uint64_t slower = 1; slower <= 256; slower *= 4) {
+        const uint64_t ns[] = {1000, 1000 * slower, 0};
+        struct zipccl_trials t = start(1e-6, 1e-6, 0, 1e-6);
+        unsigned n = 4000 * (unsigned)slower, ntrials;
+
+        periods(&t, n, ns);
+        ntrials = periods(&t, n, ns);
+        /* Four calls of each trial take 'slower' times as long: 0.2 % of all calls' time at most. */
+        cr_assert(ntrials > 0);
+        cr_assert_leq(4 * ntrials * slower * 500, n * (uint64_t)ZIPCCL_CLASS_PERIOD, "%u of %u",
+                      ntrials, n);
+        cr_assert_eq(t.changes, 0);
+    }
+}
+
+Test(trials, alternating_noise_changes_nothing)
+{
+    struct zipccl_trials t = start(1e-6, 1.2e-6, 0, 1e-6);
+
+    for (unsigned k = 0; k < 20000; k++) {
+        const uint64_t ns[] = {1000, t.ntrials % 2 == 0 ? 800 : 1200, 0};
+
+        period(&t, ns);
+    }
+    cr_assert_gt(t.ntrials, 100);
+    cr_assert_eq(t.changes, 0);
+}
+
+Test(trials, random_noise_changes_ever_more_seldom)
+{
+    struct zipccl_trials t = start(1e-6, 1.2e-6, 0, 1e-6);
+    uint64_t random = 1;
+
+    for (unsigned k = 0; k < 50000; k++) {
+        uint64_t ns[] = {0, 0, 0};
+
+        for (int i = 0; i < 2; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            ns[i] = 800 + (random >> 33) % 400;
+        }
+        period(&t, ns);
+    }
+    cr_assert_gt(t.ntrials, 200);
+    cr_assert_leq(t.changes, 6, "%u changes", t.changes);
+}
+
+Test(trials, the_slowest_rank_counts)
+{
+    struct zipccl_trial_seen a = {{5, 9}}, b = {{7, 3}}, none = {{0, 8}};
+    struct zipccl_trial_seen both = zipccl_trials_merge(a, b);
+
+    cr_assert_eq(both.ns[0], 7);
+    cr_assert_eq(both.ns[1], 9);
+    cr_assert_eq(zipccl_trials_merge(a, none).ns[0], 0);
+}
+
+Test(trials, nothing_is_tried_while_compressed_plans_are_not_to_be_had)
+{
+    const uint64_t ns[] = {1000, 0, 500};
+    struct zipccl_trials t = start(1e-6, 0, 1.4e-6, 1e-6);
+
+    for (unsigned k = 0; k < 100; k++)
+        zipccl_trials_decide(&t, t.seen, false);
+    cr_assert_eq(t.ntrials, 0);
+    periods(&t, 3, ns);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_COMPRESSED);
+}
+
+Test(trials, every_part_of_the_state_that_decides_is_in_the_digest)
+{
+    const uint64_t ns[] = {1000, 940, 2000};
+    struct zipccl_trials t = start(1e-6, 1.2e-6, 0, 1e-6), other;
+    uint64_t digest;
+
+    periods(&t, 7, ns);
+    digest = zipccl_trials_digest(&t, 1);
+    other = t;
+    other.changes++;
+    cr_assert_neq(zipccl_trials_digest(&other, 1), digest);
+    other = t;
+    other.kinds[1].wins++;
+    cr_assert_neq(zipccl_trials_digest(&other, 1), digest);
+    other = t;
+    other.kinds[2].pause++;
+    cr_assert_neq(zipccl_trials_digest(&other, 1), digest);
+    other = t;
+    other.seen.ns[0] = 1; /* a rank's own */
+    cr_assert_eq(zipccl_trials_digest(&other, 1), digest);
+}
