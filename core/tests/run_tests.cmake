@@ -36,3 +36,5 @@ zipccl_plain_test(test_comm_classes LIBS zipccl_core
     SOURCES tests/test_comm_classes.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_pair_classes LIBS zipccl_core
     SOURCES tests/test_pair_classes.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_limits LIBS zipccl_core
+    SOURCES tests/test_limits.c tests/coll_world.c)
