@@ -111,7 +111,7 @@ static zipccl_status check(struct zipccl_mpi *m)
     return status;
 }
 
-/* Tell what abort() has left to say, unless a call is in progress: that one will. */
+/* Tell what an abort has left to say, unless a call is in progress: that one will. */
 static void settle(struct zipccl_mpi *m)
 {
     while (atomic_load(&m->abort_wanted) && !atomic_load(&m->told) &&
