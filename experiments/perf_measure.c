@@ -1,9 +1,9 @@
 /*
  * perf_measure.c - times and checks one call in all modes, and makes its rows
  *
- * The modes take turns, each iteration beginning with another one, so that what else the machine does
- * falls on all of them alike and iterations can be compared in pairs.  A barrier comes before each
- * timed iteration.
+ * The modes take turns, in another order in each iteration, so that what else the machine does, and
+ * what the mode before left in the caches, falls on all of them alike, and iterations can be compared
+ * in pairs.  A barrier comes before each timed iteration.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -114,13 +114,29 @@ static void count(struct trial *t, struct lane *lane, double sign)
     lane->told.decode_s += sign * t->rank->timed.decode_s;
 }
 
+/* An order of the lanes for iteration 'i', the same on all ranks: Fisher and Yates' shuffle. */
+static void shuffle(const struct trial *t, uint32_t i, uint32_t order[ZIPCCL_NUM_PERF_MODES])
+{
+    uint64_t x = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    for (uint32_t k = 0; k < t->nlanes; k++) {
+        x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        uint32_t other = (uint32_t)((x >> 33) % (k + 1));
+
+        order[k] = order[other];
+        order[other] = k;
+    }
+}
+
 static zipccl_status time_lanes(struct trial *t, unsigned char *all)
 {
     struct perf_rank *rank = t->rank;
+    uint32_t order[ZIPCCL_NUM_PERF_MODES] = {0};
 
-    for (uint32_t i = 0; i < t->iters; i++)
+    for (uint32_t i = 0; i < t->iters; i++) {
+        shuffle(t, i, order);
         for (uint32_t k = 0; k < t->nlanes; k++) {
-            struct lane *lane = &t->lanes[(i + k) % t->nlanes];
+            struct lane *lane = &t->lanes[order[k]];
 
             if (eats_input(t))
                 perf_rank_fill(rank, t->call, t->in_place, 0, false);
@@ -129,6 +145,7 @@ static zipccl_status time_lanes(struct trial *t, unsigned char *all)
             ZIPCCL_TRY(run_iteration(t, lane, &lane->times[i]));
             count(t, lane, 1);
         }
+    }
     return ZIPCCL_OK;
 }
 
