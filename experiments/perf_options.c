@@ -383,9 +383,13 @@ static int check(const struct parse *p)
                                   zipccl_op_name(o->op));
     if (p->seen['K'] && o->all_iterations && o->json == NULL)
         return zipccl_usage_error(p->program, "perf: -K 1 is of the JSON, which -J asks for");
-    if (p->seen['t'] && o->on == ZIPCCL_ON_MPI && o->nthreads != 1)
-        return zipccl_usage_error(p->program, "perf: -t is of --on threads; a launcher says how "
-                                              "many processes there are");
+    for (size_t d = 0; d < o->ndtypes; d++)
+        if (o->unalign % zipccl_dtype_size(o->dtypes[d]) != 0)
+            return zipccl_usage_error(p->program,
+                                      "perf: -u %u is no multiple of the %zu bytes of %s: elements "
+                                      "are aligned",
+                                      o->unalign, zipccl_dtype_size(o->dtypes[d]),
+                                      zipccl_dtype_name(o->dtypes[d]));
     int code = check_sizes(p);
     return code != ZIPCCL_EXIT_OK ? code : check_plans(p);
 }
