@@ -160,15 +160,29 @@ static zipccl_status time_lanes(struct trial *t, unsigned char *all)
     return ZIPCCL_OK;
 }
 
+/* What the ranks sent in call number 'salt'. */
+struct sent {
+    const struct zipccl_perf_pool *pool;
+    uint32_t salt;
+};
+
+static void copy_sent(const void *context, uint32_t rank, size_t first, size_t n, void *out)
+{
+    const struct sent *sent = context;
+
+    zipccl_perf_pool_copy(sent->pool, rank, sent->salt, first, n, out);
+}
+
 static zipccl_status check_one(struct trial *t, struct lane *lane, uint32_t salt)
 {
     struct perf_rank *rank = t->rank;
     struct perf_job *job = rank->job;
+    struct sent sent = {&job->pools[t->call->dtype], salt};
     struct zipccl_perf_check check = {.call = t->call,
-                                      .pool = &job->pools[t->call->dtype],
+                                      .sent = copy_sent,
+                                      .context = &sent,
                                       .topology = rank->transport->topology,
                                       .rank = rank->transport->rank,
-                                      .salt = salt,
                                       .rank_order = job->world->kind == ZIPCCL_WORLD_THREADS};
     uint64_t wrong = 0;
     zipccl_status status;

@@ -20,6 +20,18 @@ static struct zipccl_timed_exec *timed_of(struct zipccl_exec *e)
     return (struct zipccl_timed_exec *)(uintptr_t)e->ops;
 }
 
+/* A room as large as any message of 'n' can get is one for a message of exact size. */
+static void count(struct zipccl_timed_exec *timed, enum zipccl_dtype dtype, size_t n,
+                  size_t capacity, size_t nbytes, zipccl_status status)
+{
+    double raw = (double)n * (double)zipccl_dtype_size(dtype);
+
+    timed->coded_raw += raw;
+    timed->coded_wire += (double)(capacity >= zipccl_bound(dtype, n) ? nbytes : capacity);
+    if (status == ZIPCCL_ERR_OVERFLOW)
+        timed->coded_wire += raw;
+}
+
 static zipccl_status timed_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *src,
                                   size_t n, void *dst, size_t capacity, size_t *nbytes)
 {
@@ -28,6 +40,8 @@ static zipccl_status timed_encode(struct zipccl_exec *e, enum zipccl_dtype dtype
     zipccl_status status = timed->inner->encode(e, dtype, src, n, dst, capacity, nbytes);
 
     timed->encode_s += zipccl_now_s() - start;
+    if (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW)
+        count(timed, dtype, n, capacity, *nbytes, status);
     return status;
 }
 
@@ -50,6 +64,8 @@ static zipccl_status timed_encode_many(struct zipccl_exec *e, enum zipccl_dtype 
     zipccl_status status = timed->inner->encode_many(e, dtype, slices, nslices);
 
     timed->encode_s += zipccl_now_s() - start;
+    for (size_t i = 0; i < nslices && (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW); i++)
+        count(timed, dtype, slices[i].n, slices[i].capacity, slices[i].nbytes, slices[i].status);
     return status;
 }
 

@@ -61,11 +61,11 @@ Test(perf, uneven_blocks_fill_both_buffers)
             zipccl_perf_call_init(&call, ZIPCCL_ALLTOALLV, ZIPCCL_INT8, ZIPCCL_SUM, 0, count * n,
                                   n);
             for (uint32_t p = 0; p < n; p++) {
-                size_t block = zipccl_perf_block(&call, n, 1 % n, p, &send_at, &recv_at);
+                size_t block = zipccl_perf_block(&call, NULL, n, 1 % n, p, &send_at, &recv_at);
 
                 cr_expect_eq(send_at, rows);
                 rows += block;
-                block = zipccl_perf_block(&call, n, p, 1 % n, &send_at, &recv_at);
+                block = zipccl_perf_block(&call, NULL, n, p, 1 % n, &send_at, &recv_at);
                 cr_expect_eq(recv_at, columns);
                 columns += block;
             }
@@ -124,15 +124,21 @@ Test(perf, elements_differ_by_rank_and_call_and_repeat)
     }
 }
 
+static void copy_sent(const void *pool, uint32_t rank, size_t first, size_t n, void *out)
+{
+    zipccl_perf_pool_copy(pool, rank, 7, first, n, out);
+}
+
 /* What rank 'rank' must receive in a call that moves. */
 static void fill_moved(const struct zipccl_perf_check *c, unsigned char *recv)
 {
     size_t size = zipccl_dtype_size(c->call->dtype), send_at, recv_at;
 
     for (uint32_t p = 0; p < c->topology->nranks; p++) {
-        size_t n = zipccl_perf_block(c->call, c->topology->nranks, p, c->rank, &send_at, &recv_at);
+        size_t n =
+            zipccl_perf_block(c->call, NULL, c->topology->nranks, p, c->rank, &send_at, &recv_at);
 
-        zipccl_perf_pool_copy(c->pool, p, c->salt, send_at, n, recv + recv_at * size);
+        c->sent(c->context, p, send_at, n, recv + recv_at * size);
     }
 }
 
@@ -148,7 +154,7 @@ Test(perf, every_wrong_element_that_was_moved_is_counted)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         struct zipccl_perf_call call;
         struct zipccl_perf_check check = {
-            .call = &call, .pool = &pool, .topology = topology, .rank = 2, .salt = 7};
+            .call = &call, .sent = copy_sent, .context = &pool, .topology = topology, .rank = 2};
         uint64_t wrong = 0;
 
         zipccl_perf_call_init(&call, ops[i], ZIPCCL_BFLOAT16, ZIPCCL_SUM, 1, 60000, 3);
@@ -189,7 +195,7 @@ static void fill_backwards(const struct zipccl_perf_pool *pool, size_t n, float 
 
     memset(out, 0, n * sizeof *out);
     for (uint32_t r = 4; r-- > 0;) {
-        zipccl_perf_pool_copy(pool, r, 0, 0, n, x);
+        copy_sent(pool, r, 0, n, x);
         for (size_t i = 0; i < n; i++)
             out[i] += x[i];
     }
@@ -208,7 +214,7 @@ Test(perf, native_sums_in_an_unknown_order_may_differ_by_roundings_alone)
     zipccl_perf_call_init(&call, ZIPCCL_ALL_REDUCE, ZIPCCL_FLOAT32, ZIPCCL_SUM, 0, 80000, 4);
     struct zipccl_plan *plan = native_plan(topology, call.count);
     struct zipccl_perf_check check = {
-        .call = &call, .pool = &pool, .plan = plan, .topology = topology};
+        .call = &call, .sent = copy_sent, .context = &pool, .plan = plan, .topology = topology};
     float *recv = malloc(call.count * sizeof *recv);
     fill_backwards(&pool, call.count, recv);
     cr_assert_eq(zipccl_perf_check(&check, recv, &wrong), ZIPCCL_OK);
