@@ -301,6 +301,17 @@ static void tile(const struct set *set, size_t offset, size_t n, uint32_t turn, 
     }
 }
 
+bool zipccl_samples_copy(const struct zipccl_samples *samples, uint32_t set, uint32_t turn,
+                         uint32_t nturns, size_t offset, size_t n, void *out)
+{
+    const struct set *s = &samples->sets[set];
+
+    if (s->data == NULL)
+        return false;
+    tile(s, offset % s->n, n, turn, nturns, out);
+    return true;
+}
+
 /* Sums of 'n' elements over 'nsummed' ranks, rounded after SUM_AT_ONCE of them as levels do. */
 static zipccl_status sum(const struct set *set, size_t offset, size_t n, uint32_t nsummed,
                          char *out)

@@ -13,6 +13,7 @@
 #include "core/codec.h"
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,16 @@ zipccl_status zipccl_samples_bind(struct zipccl_samples *samples, enum zipccl_dt
                                   struct zipccl_error *error);
 
 enum zipccl_ratio_source zipccl_samples_source(const struct zipccl_samples *samples, uint32_t set);
+
+/*
+ * Elements [offset, offset + n) of what rank 'turn' of 'nturns' has of 'set', tiled; see 'nsummed' below.
+ *
+ * out  [n] elements
+ * False, and 'out' untouched, if no elements are known: the ratio is given, or the codec does not
+ * cover the type.
+ */
+bool zipccl_samples_copy(const struct zipccl_samples *samples, uint32_t set, uint32_t turn,
+                         uint32_t nturns, size_t offset, size_t n, void *out);
 
 /*
  * Bytes of a message of 'n' elements of 'set': mean and longest over windows of the set.
