@@ -7,12 +7,12 @@
  */
 #include "experiments/report.h"
 
+#include "experiments/json_notes.h"
 #include "experiments/json_put.h"
 
 #include <yajl/yajl_gen.h>
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,35 +21,6 @@ const char *const zipccl_step_names[ZIPCCL_NUM_STEPS] = {
     [ZIPCCL_STEP_COMPRESSED] = "compressed",
     [ZIPCCL_STEP_ADAPTIVE] = "adaptive",
 };
-
-/* Settings and assumptions hold their values as text; one that is a plain number is written so. */
-static void put_value(yajl_gen gen, const char *key, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (text[0] != '\0' && *end == '\0' && isfinite(value) &&
-        strspn(text, "0123456789.eE+-") == strlen(text))
-        zipccl_put_number(gen, key, value, true);
-    else
-        zipccl_put_string(gen, key, text);
-}
-
-static void put_notes(yajl_gen gen, const char *key, const struct zipccl_result_note *notes,
-                      size_t n)
-{
-    zipccl_put_key(gen, key);
-    yajl_gen_array_open(gen);
-    for (size_t i = 0; i < n; i++) {
-        yajl_gen_map_open(gen);
-        zipccl_put_string(gen, "name", notes[i].name);
-        put_value(gen, "value", notes[i].value);
-        zipccl_put_string(gen, "unit", notes[i].unit);
-        zipccl_put_string(gen, "source", notes[i].source);
-        yajl_gen_map_close(gen);
-    }
-    yajl_gen_array_close(gen);
-}
 
 static void put_row(yajl_gen gen, const struct zipccl_replay_result *result,
                     const struct zipccl_result_row *row)
@@ -312,8 +283,8 @@ static void put_result(yajl_gen gen, const struct zipccl_replay_result *result)
     put_trace(gen, result);
     put_import(gen, result->import);
     put_cluster(gen, result);
-    put_notes(gen, "settings", result->settings, result->nsettings);
-    put_notes(gen, "assumptions", result->assumptions, result->nassumptions);
+    zipccl_put_notes(gen, "settings", result->settings, result->nsettings);
+    zipccl_put_notes(gen, "assumptions", result->assumptions, result->nassumptions);
     put_rows(gen, result);
     put_totals(gen, result);
     put_steps(gen, result);

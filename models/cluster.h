@@ -34,6 +34,8 @@ struct zipccl_cluster {
     uint32_t channels;              /* nccl.channels, rings of native collectives */
     double encode_Bps;              /* codec.encode_rate, raw bytes/s per GPU */
     double decode_Bps;              /* codec.decode_rate */
+    double ratio_encode_Bps;        /* codec.ratio_encode_rate; 0: the file has none, not offered */
+    double ratio_decode_Bps;        /* codec.ratio_decode_rate */
     uint32_t codec_sms;             /* codec.sms, SMs it runs on */
     double codec_launch_s;          /* codec.launch */
     double fence_s;                 /* codec.fence, device-to-host wait before an exact exchange */
@@ -79,7 +81,7 @@ zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *a
 zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct zipccl_cluster *out,
                                  struct zipccl_error *error);
 
-/* All settings in file order; borrowed. */
+/* All settings that have a value, in file order; borrowed until the next zipccl_cluster_set(). */
 const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,
                                                              size_t *n);
 void zipccl_cluster_close(struct zipccl_cluster_file *file);

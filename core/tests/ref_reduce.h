@@ -1,33 +1,19 @@
 /*
- * ref_reduce.h - the bits that a plan of a reduction must give, computed apart from the executor
+ * ref_reduce.h - the reference of reductions (core/reference.h) with its inputs, for tests
  *
- * Test code.  It reads a plan's REDUCE steps for order, levels and roundings, takes the inputs of all
- * ranks, and does the arithmetic on values (double, then one conversion to float an operation),
- * not on bits; it shares no code with the library but the topology.
+ * Test code: what cannot be computed ends the program.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef ZIPCCL_CORE_TESTS_REF_REDUCE_H
 #define ZIPCCL_CORE_TESTS_REF_REDUCE_H
 
-#include "core/plan.h"
-
-#define REF_MAX_RANKS 64
+#include "core/reference.h"
 
 struct ref_reduce {
-    enum zipccl_dtype dtype;
-    const struct zipccl_topology *topology;
+    struct zipccl_reference base;
     const void *const *inputs; /* [nranks] send buffers, borrowed */
-    /* Filled by ref_init() from the plan. */
-    uint32_t nlevels;
-    struct {
-        enum zipccl_group_kind group;
-        enum zipccl_redop redop;
-    } level[2];
-    uint32_t swap; /* mutation: operands 'swap' and swap + 1 of each sum change places; NONE */
 };
-
-#define REF_NO_SWAP UINT32_MAX
 
 void ref_init(struct ref_reduce *ref, const struct zipccl_plan *plan,
               const struct zipccl_topology *topology, const void *const *inputs);

@@ -13,7 +13,7 @@ zipccl_plain_test(test_faults LIBS zipccl_core
     SOURCES tests/test_faults.c tests/faulty.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_comm LIBS zipccl_core
     SOURCES tests/test_comm.c ${ZIPCCL_COLL_SOURCES})
-set(ZIPCCL_REDUCE_SOURCES tests/reduce_run.c tests/ref_reduce.c ${ZIPCCL_COLL_SOURCES})
+set(ZIPCCL_REDUCE_SOURCES tests/reduce_run.c tests/ref_reduce.c reference.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_reduce_plans LIBS zipccl_core
     SOURCES tests/test_reduce_plans.c ${ZIPCCL_REDUCE_SOURCES})
 zipccl_plain_test(test_reduce_faults LIBS zipccl_core

@@ -197,7 +197,7 @@ static bool test_swap(const struct reduce_case *c)
     in_order = reduce_run(&job);
     job.execs = execs;
     noticed = !reduce_run(&job);
-    job.ref.swap = 1;
+    job.ref.base.swap = 1;
     ref_result(&job.ref, 0, inputs.n, job.expected);
     as_swapped = reduce_run(&job);
     printf("%-16s %-16s in order %s, swapped %s, equal to the swapped reference: %s\n",

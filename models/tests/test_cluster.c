@@ -65,7 +65,9 @@ Test(cluster, bundled_ones_load_with_sources)
         cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_OK);
         cr_assert_str_eq(c.name, names[i]);
         s = zipccl_cluster_settings(file, &n);
-        cr_assert_eq(n, 20);
+        /* Max-ratio rates are known of CPUs alone. */
+        cr_assert_eq(n, strcmp(names[i], "laptop") == 0 ? 22 : 20);
+        cr_assert_eq(c.ratio_encode_Bps > 0, n == 22);
         for (size_t k = 0; k < n; k++)
             cr_assert(s[k].source[0] != 0 && s[k].text[0] != 0 && !s[k].overridden);
         zipccl_cluster_close(file);
@@ -114,6 +116,36 @@ Test(cluster, set_overrides_and_says_so)
             overridden++;
         }
     cr_assert_eq(overridden, 1);
+    zipccl_cluster_close(file);
+}
+
+Test(cluster, optional_keys_come_together)
+{
+    struct zipccl_cluster_file *file = NULL;
+    const struct zipccl_cluster_setting *s;
+    struct zipccl_error error = {""};
+    struct zipccl_cost_params params;
+    struct zipccl_cluster c;
+    size_t n;
+
+    cr_assert_eq(zipccl_cluster_open("a100-8x8-200g", DIR_, &file, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.ratio_encode_Bps == 0 && params.ratio_decode_Bps == 0);
+    cr_assert_eq(zipccl_cluster_set(file, "codec.ratio_decode_rate=3GBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_ERR_INPUT);
+    cr_assert_str_eq(error.text, "--set codec.ratio_decode_rate=3GBps: codec.ratio_encode_rate is "
+                                 "missing; expected both or neither");
+    cr_assert_eq(zipccl_cluster_set(file, "codec.ratio_encode_rate=2GBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.ratio_encode_Bps == 2e9 && params.ratio_decode_Bps == 3e9);
+    s = zipccl_cluster_settings(file, &n);
+    cr_assert_eq(n, 22);
+    cr_assert_str_eq(s[16].key, "codec.ratio_encode_rate");
+    cr_assert(s[16].overridden && s[16].text[0] == '2');
+    cr_assert_eq(zipccl_cluster_set(file, "codec.ratio_encode_rate=2TBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_ERR_INPUT);
     zipccl_cluster_close(file);
 }
 
