@@ -23,6 +23,7 @@ void zipccl_row_init(struct zipccl_row *row)
     memset(row, 0, sizeof *row);
     row->calls = 1;
     row->nchunks = 1;
+    row->size_bytes = row->iters = NAN;
     row->time_s = row->q1_s = row->q3_s = NAN;
     row->raw_bytes = row->wire_bytes = row->ratio = NAN;
     row->encode_s = row->decode_s = row->wrong = NAN;

@@ -35,8 +35,9 @@ struct zipccl_row {
     char input[128];            /* of perf: what the tensors are */
     uint32_t nchunks;
     bool in_place;
-    double time_s;     /* > 0 */
-    double q1_s, q3_s; /* of repetitions */
+    double size_bytes;        /* as nccl-tests counts it */
+    double time_s;            /* > 0 */
+    double q1_s, q3_s, iters; /* of repetitions */
     double raw_bytes, wire_bytes, ratio;
     double encode_s, decode_s;
     double wrong;   /* elements; NaN: not checked */
@@ -68,7 +69,7 @@ zipccl_status zipccl_rows_parse(const char *path, const char *text, size_t nbyte
                                 struct zipccl_rows **out, struct zipccl_error *error);
 void zipccl_rows_destroy(struct zipccl_rows *rows);
 
-/* Whether 'file' has the form of a row file's name for 'op': all_reduce_perf is all_reduce. */
+/* The collective of a program of nccl-tests, given its path: "build/all_reduce_perf". */
 bool zipccl_nccl_program_op(const char *program, enum zipccl_op *op);
 
 #endif

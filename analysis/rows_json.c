@@ -74,6 +74,8 @@ static zipccl_status read_perf_row(const struct zipccl_row_place *at, yajl_val i
     ZIPCCL_TRY(zipccl_row_text(at, item, "strategy", true, row->strategy, sizeof row->strategy));
     ZIPCCL_TRY(zipccl_row_text(at, item, "effort", false, row->effort, sizeof row->effort));
     ZIPCCL_TRY(zipccl_row_text(at, item, "input", false, row->input, sizeof row->input));
+    ZIPCCL_TRY(zipccl_row_number(at, item, "size_bytes", false, &row->size_bytes));
+    ZIPCCL_TRY(zipccl_row_number(at, item, "iters", false, &row->iters));
     ZIPCCL_TRY(zipccl_row_number(at, item, "time_s", true, &row->time_s));
     ZIPCCL_TRY(zipccl_row_number(at, item, "time_q1_s", false, &row->q1_s));
     ZIPCCL_TRY(zipccl_row_number(at, item, "time_q3_s", false, &row->q3_s));

@@ -50,6 +50,7 @@ zipccl_status zipccl_row_nccl_finish(const struct zipccl_row_place *at, double s
                                zipccl_op_name(row->op));
     snprintf(row->mode, sizeof row->mode, "native");
     snprintf(row->strategy, sizeof row->strategy, "native");
+    row->size_bytes = size_bytes;
     row->raw_bytes = expected * (row->op == ZIPCCL_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
     row->wire_bytes = row->raw_bytes;
     row->ratio = 1;

@@ -44,6 +44,8 @@ static const struct {
     [ZIPCCL_LINK_NIC_ALPHA] = {"nic.alpha", AT(nic_alpha_s), false},
     [ZIPCCL_LINK_ENCODE_RATE] = {"codec.encode_rate", AT(encode_Bps), true},
     [ZIPCCL_LINK_DECODE_RATE] = {"codec.decode_rate", AT(decode_Bps), true},
+    [ZIPCCL_LINK_RATIO_ENCODE_RATE] = {"codec.ratio_encode_rate", AT(ratio_encode_Bps), true},
+    [ZIPCCL_LINK_RATIO_DECODE_RATE] = {"codec.ratio_decode_rate", AT(ratio_decode_Bps), true},
     [ZIPCCL_LINK_LAUNCH] = {"codec.launch", AT(codec_launch_s), false},
 #undef AT
 };
@@ -93,10 +95,7 @@ static double measured_codec(const struct zipccl_link_call *call, int decode)
     double seconds = decode ? call->row->decode_s : call->row->encode_s;
     double n = decode ? call->decode_n : call->encode_n;
 
-    /* The rates of max ratio are parameters of their own, which are not fitted. */
-    if (call->plan->effort == ZIPCCL_EFFORT_RATIO || !(n > 0) || !(seconds > 0))
-        return 0;
-    return seconds;
+    return n > 0 && seconds > 0 ? seconds : 0;
 }
 
 static double weight_of(const struct zipccl_link_row *row)
@@ -343,7 +342,7 @@ static void guess(struct problem *p)
         unsigned k = p->free[j];
         enum zipccl_link_key key = (enum zipccl_link_key)k;
         double bound = bound_of(p, key), *at = zipccl_link_value(&p->params, key);
-        bool codec = key == ZIPCCL_LINK_ENCODE_RATE || key == ZIPCCL_LINK_DECODE_RATE;
+        bool codec = key >= ZIPCCL_LINK_ENCODE_RATE && key <= ZIPCCL_LINK_RATIO_DECODE_RATE;
 
         if (keys[k].rate)
             set_value(&p->params, key, codec ? fmax(*at, 2 * bound) : 1.1 * bound);
@@ -508,17 +507,31 @@ static zipccl_status open_calls(struct problem *p, const struct zipccl_cost_para
     return ZIPCCL_OK;
 }
 
+/* Rows of max ratio can be priced although the base has no rates for it: begin with a tenth. */
+static void offer_ratio(const struct zipccl_link_row *rows, size_t n,
+                        struct zipccl_cost_params *params)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].effort == ZIPCCL_EFFORT_RATIO && !(params->ratio_encode_Bps > 0)) {
+            params->ratio_encode_Bps = params->encode_Bps / 10;
+            params->ratio_decode_Bps = params->decode_Bps / 10;
+        }
+}
+
 zipccl_status zipccl_link_fit(const struct zipccl_link_row *rows, size_t n,
-                              const struct zipccl_cost_params *base, struct zipccl_link_fit *out,
+                              const struct zipccl_cost_params *given, struct zipccl_link_fit *out,
                               double *predicted_s, struct zipccl_error *error)
 {
-    struct problem p = {.rows = rows, .nrows = n, .params = *base};
+    struct zipccl_cost_params start = *given, *base = &start;
+    struct problem p = {.rows = rows, .nrows = n};
     gsl_error_handler_t *handler;
     double *off;
     zipccl_status status;
 
     if (n == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "no rows to fit to");
+    offer_ratio(rows, n, base);
+    p.params = *base;
     p.calls = calloc(n, sizeof *p.calls);
     off = malloc(n * sizeof *off);
     handler = gsl_set_error_handler_off();

@@ -26,7 +26,9 @@ static const struct zipccl_cost_params truth = {.gpus_per_node = 2,
                                                 .fence_s = 1e-6,
                                                 .copy_Bps = 5e9,
                                                 .channels = 1,
-                                                .codec_sm_share = 1};
+                                                .codec_sm_share = 1,
+                                                .ratio_encode_Bps = 150e6,
+                                                .ratio_decode_Bps = 90e6};
 static const struct zipccl_cost_params base = {.gpus_per_node = 2,
                                                .nics_per_node = 1,
                                                .nvlink_Bps = 230e9,
@@ -111,9 +113,15 @@ static size_t many_rows(struct zipccl_link_row *rows)
     static const struct {
         enum zipccl_op op;
         const char *strategy;
-    } kinds[] = {{ZIPCCL_ALL_GATHER, "raw direct"},       {ZIPCCL_ALL_GATHER, "raw ring x1"},
-                 {ZIPCCL_ALLTOALL, "raw direct"},         {ZIPCCL_ALL_REDUCE, "raw two-level"},
-                 {ZIPCCL_REDUCE_SCATTER, "exact direct"}, {ZIPCCL_ALL_GATHER, "exact direct"}};
+        enum zipccl_effort effort;
+    } kinds[] = {{ZIPCCL_ALL_GATHER, "exact direct", ZIPCCL_EFFORT_RATIO},
+                 {ZIPCCL_REDUCE_SCATTER, "exact direct", ZIPCCL_EFFORT_RATIO},
+                 {ZIPCCL_ALL_GATHER, "raw direct", ZIPCCL_EFFORT_FAST},
+                 {ZIPCCL_ALL_GATHER, "raw ring x1", ZIPCCL_EFFORT_FAST},
+                 {ZIPCCL_ALLTOALL, "raw direct", ZIPCCL_EFFORT_FAST},
+                 {ZIPCCL_ALL_REDUCE, "raw two-level", ZIPCCL_EFFORT_FAST},
+                 {ZIPCCL_REDUCE_SCATTER, "exact direct", ZIPCCL_EFFORT_FAST},
+                 {ZIPCCL_ALL_GATHER, "exact direct", ZIPCCL_EFFORT_FAST}};
     size_t n = 0;
 
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -124,13 +132,17 @@ static size_t many_rows(struct zipccl_link_row *rows)
                 if (nnodes == 1 && strstr(kinds[k].strategy, "two-level") != NULL)
                     continue;
                 rows[n] = row_of(kinds[k].op, kinds[k].strategy, count, nnodes, 2);
+                rows[n].effort = kinds[k].effort;
                 if (coded) {
                     double nbytes = 2 * (double)count, messages = rows[n].nranks - 1;
                     bool gather = kinds[k].op == ZIPCCL_ALL_GATHER;
+                    bool slow = kinds[k].effort == ZIPCCL_EFFORT_RATIO;
+                    double encode = slow ? truth.ratio_encode_Bps : truth.encode_Bps;
+                    double decode = slow ? truth.ratio_decode_Bps : truth.decode_Bps;
 
                     rows[n].encode_s =
-                        nbytes * (gather ? 1 : messages) / truth.encode_Bps + truth.codec_launch_s;
-                    rows[n].decode_s = nbytes * messages / truth.decode_Bps + truth.codec_launch_s;
+                        nbytes * (gather ? 1 : messages) / encode + truth.codec_launch_s;
+                    rows[n].decode_s = nbytes * messages / decode + truth.codec_launch_s;
                 }
                 n++;
             }
