@@ -22,6 +22,7 @@ const char *zipccl_status_string(zipccl_status status)
     case ZIPCCL_ERR_MISMATCH: return "ranks disagree";
     case ZIPCCL_ERR_ABORTED: return "aborted";
     case ZIPCCL_ERR_INTERNAL: return "internal error";
+    case ZIPCCL_ERR_TIMEOUT: return "time limit exceeded";
     }
     return "unknown status";
 }

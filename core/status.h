@@ -20,7 +20,8 @@ typedef enum zipccl_status {
     ZIPCCL_ERR_UNSUPPORTED, /* valid, but this build or version does not do it */
     ZIPCCL_ERR_MISMATCH,    /* ranks disagree; the text names one */
     ZIPCCL_ERR_ABORTED,     /* the communicator was aborted */
-    ZIPCCL_ERR_INTERNAL     /* a defect of zipccl */
+    ZIPCCL_ERR_INTERNAL,    /* a defect of zipccl */
+    ZIPCCL_ERR_TIMEOUT      /* a peer did not do its part in time; the text names it */
 } zipccl_status;
 
 /* The text of one failure; a caller that does not care passes NULL. */

@@ -11,6 +11,7 @@
 #include "core/transport_mem.h"
 #include "core/transport_mem_hub.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,18 +45,75 @@ static void wake_all(struct zipccl_mem_hub *hub)
     pthread_cond_broadcast(&hub->met);
 }
 
+struct zipccl_mem_deadline zipccl_mem_deadline_of(const struct zipccl_mem_hub *hub)
+{
+    struct zipccl_mem_deadline deadline = {.none = !(hub->limit_s > 0)};
+    time_t whole = (time_t)hub->limit_s;
+
+    if (deadline.none)
+        return deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline.at);
+    deadline.at.tv_sec += whole;
+    deadline.at.tv_nsec += (long)((hub->limit_s - (double)whole) * 1e9);
+    if (deadline.at.tv_nsec >= 1000000000L) {
+        deadline.at.tv_sec++;
+        deadline.at.tv_nsec -= 1000000000L;
+    }
+    return deadline;
+}
+
+bool zipccl_mem_wait(struct zipccl_mem_hub *hub, pthread_cond_t *cond,
+                     const struct zipccl_mem_deadline *deadline)
+{
+    if (!deadline->none)
+        return pthread_cond_timedwait(cond, &hub->lock, &deadline->at) == ETIMEDOUT;
+    pthread_cond_wait(cond, &hub->lock);
+    return false;
+}
+
+void zipccl_mem_abort_hub(struct zipccl_mem_hub *hub, const struct zipccl_error *error)
+{
+    hub->aborted = true;
+    if (hub->error.text[0] == '\0')
+        hub->error = *error;
+    wake_all(hub);
+}
+
+/* The limit has passed: name the first op that is not done, and all that is missing. */
+static void fail_late(struct zipccl_mem_rank *rank)
+{
+    const struct zipccl_mem_op *first = NULL;
+    struct zipccl_error error;
+    size_t missing = 0;
+
+    for (size_t i = 0; i < rank->nops; i++)
+        if (!rank->ops[i].done) {
+            first = first == NULL ? &rank->ops[i] : first;
+            missing += rank->ops[i].nbytes;
+        }
+    if (first == NULL)
+        return;
+    rank->late = true;
+    zipccl_fail(&error, ZIPCCL_ERR_TIMEOUT,
+                "rank %u has waited %g s for rank %u, %s %zu bytes; missing in all: %zu bytes in "
+                "%zu messages",
+                rank->base.rank, rank->hub->limit_s, first->peer,
+                first->is_send ? "to take" : "to send", first->nbytes, missing, rank->pending);
+    zipccl_mem_abort_hub(rank->hub, &error);
+}
+
 /* Both sides of a pair name different counts: they get MISMATCH, all others ABORTED. */
 static void fail_pair(struct zipccl_mem_hub *hub, const struct zipccl_mem_op *send,
                       const struct zipccl_mem_op *recv)
 {
+    struct zipccl_error error;
+
     send->owner->mismatch = true;
     recv->owner->mismatch = true;
-    hub->aborted = true;
-    if (hub->error.text[0] == '\0')
-        zipccl_fail(&hub->error, ZIPCCL_ERR_MISMATCH,
-                    "rank %u sends %zu bytes to rank %u, which receives %zu bytes",
-                    send->owner->base.rank, send->nbytes, recv->owner->base.rank, recv->nbytes);
-    wake_all(hub);
+    zipccl_fail(&error, ZIPCCL_ERR_MISMATCH,
+                "rank %u sends %zu bytes to rank %u, which receives %zu bytes",
+                send->owner->base.rank, send->nbytes, recv->owner->base.rank, recv->nbytes);
+    zipccl_mem_abort_hub(hub, &error);
 }
 
 /* Publish one op; match it if the other side is there. */
@@ -99,6 +157,7 @@ static void complete_one(struct zipccl_mem_rank *rank)
     pthread_mutex_lock(&hub->lock);
     if (sender != rank)
         hub->bytes[(size_t)sender->base.rank * hub->nranks + rank->base.rank] += send->nbytes;
+    recv->done = send->done = true;
     rank->pending--;
     sender->pending--;
     if (--sender->nlent == 0 && sender != rank)
@@ -109,21 +168,25 @@ static zipccl_status run_group(struct zipccl_mem_rank *rank)
 {
     struct zipccl_mem_hub *hub = rank->hub;
     zipccl_status status = ZIPCCL_OK;
+    struct zipccl_mem_deadline deadline;
 
     pthread_mutex_lock(&hub->lock);
+    deadline = zipccl_mem_deadline_of(hub);
     rank->pending = rank->nops;
     for (size_t i = 0; i < rank->nops && !hub->aborted; i++)
         publish(rank, &rank->ops[i]);
     while (rank->pending > 0 && !hub->aborted)
         if (rank->ready.head != NULL)
             complete_one(rank);
-        else
-            pthread_cond_wait(&rank->wake, &hub->lock);
+        else if (zipccl_mem_wait(hub, &rank->wake, &deadline) && rank->ready.head == NULL)
+            fail_late(rank);
     while (rank->nlent > 0)
         pthread_cond_wait(&rank->wake, &hub->lock);
     if (hub->aborted && (rank->pending > 0 || rank->nops == 0 || rank->mismatch))
-        status = rank->mismatch ? ZIPCCL_ERR_MISMATCH : ZIPCCL_ERR_ABORTED;
-    rank->mismatch = false;
+        status = rank->mismatch ? ZIPCCL_ERR_MISMATCH
+                 : rank->late   ? ZIPCCL_ERR_TIMEOUT
+                                : ZIPCCL_ERR_ABORTED;
+    rank->mismatch = rank->late = false;
     rank->pending = 0;
     rank->nops = 0;
     rank->ready.head = NULL;
@@ -182,12 +245,11 @@ static zipccl_status mem_recv(struct zipccl_transport *t, uint32_t peer, void *b
 static void mem_abort(struct zipccl_transport *t)
 {
     struct zipccl_mem_hub *hub = rank_of(t)->hub;
+    struct zipccl_error error;
 
+    zipccl_fail(&error, ZIPCCL_ERR_ABORTED, "aborted by rank %u", t->rank);
     pthread_mutex_lock(&hub->lock);
-    hub->aborted = true;
-    if (hub->error.text[0] == '\0')
-        zipccl_fail(&hub->error, ZIPCCL_ERR_ABORTED, "aborted by rank %u", t->rank);
-    wake_all(hub);
+    zipccl_mem_abort_hub(hub, &error);
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -251,6 +313,17 @@ static const struct zipccl_transport_ops mem_ops = {
     .error_text = mem_error_text,
 };
 
+/* Deadlines are on the clock that nobody sets. */
+static void init_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 static struct zipccl_mem_hub *create_hub(const struct zipccl_topology *topology)
 {
     struct zipccl_mem_hub *hub = calloc(1, sizeof *hub);
@@ -259,7 +332,8 @@ static struct zipccl_mem_hub *create_hub(const struct zipccl_topology *topology)
     if (hub == NULL)
         return NULL;
     pthread_mutex_init(&hub->lock, NULL);
-    pthread_cond_init(&hub->met, NULL);
+    init_cond(&hub->met);
+    hub->limit_s = ZIPCCL_MEM_LIMIT_S;
     hub->nranks = hub->nhandles = topology->nranks;
     hub->pairs = calloc(n * n, sizeof *hub->pairs);
     hub->bytes = calloc(n * n, sizeof *hub->bytes);
@@ -274,7 +348,7 @@ static struct zipccl_mem_hub *create_hub(const struct zipccl_topology *topology)
             goto fail;
         rank->base = (struct zipccl_transport){&mem_ops, r, topology->nranks, topology};
         rank->hub = hub;
-        pthread_cond_init(&rank->wake, NULL);
+        init_cond(&rank->wake);
         hub->ranks[r] = rank;
     }
     return hub;
@@ -296,6 +370,15 @@ zipccl_status zipccl_transport_mem_create(const struct zipccl_topology *topology
     for (uint32_t r = 0; r < topology->nranks; r++)
         out[r] = &hub->ranks[r]->base;
     return ZIPCCL_OK;
+}
+
+void zipccl_transport_mem_set_limit(struct zipccl_transport *any, double limit_s)
+{
+    struct zipccl_mem_hub *hub = rank_of(any)->hub;
+
+    pthread_mutex_lock(&hub->lock);
+    hub->limit_s = limit_s;
+    pthread_mutex_unlock(&hub->lock);
 }
 
 uint64_t zipccl_transport_mem_bytes(const struct zipccl_transport *any, uint32_t src, uint32_t dst)

@@ -11,6 +11,7 @@
 #include "core/transport_mem.h"
 
 #include <pthread.h>
+#include <time.h>
 
 struct zipccl_mem_rank;
 
@@ -23,7 +24,7 @@ struct zipccl_mem_op {
     void *dst;       /* receive */
     size_t nbytes;
     uint32_t peer;
-    bool is_send;
+    bool is_send, done;
 };
 
 struct zipccl_mem_queue {
@@ -38,6 +39,7 @@ struct zipccl_mem_hub {
     struct zipccl_mem_queue *pairs; /* [nranks * nranks] unmatched, of one kind at a time */
     uint64_t *bytes;                /* [nranks * nranks] */
     struct zipccl_mem_rank **ranks; /* [nranks] */
+    double limit_s;                 /* of a call; 0: none */
     uint32_t narrived, nreaders;
     uint64_t meeting;                       /* meetings completed */
     const struct zipccl_native_call **call; /* [nranks] what each rank brought to the meeting */
@@ -56,8 +58,22 @@ struct zipccl_mem_rank {
     size_t pending;                /* own ops published and not complete */
     struct zipccl_mem_queue ready; /* own receives that have a mate */
     uint32_t nlent;                /* own send buffers that a peer is reading right now */
-    bool mismatch;
+    bool mismatch, late;
 };
+
+/* When a call that starts now must be over. */
+struct zipccl_mem_deadline {
+    bool none;
+    struct timespec at; /* CLOCK_MONOTONIC */
+};
+struct zipccl_mem_deadline zipccl_mem_deadline_of(const struct zipccl_mem_hub *hub);
+
+/* Wait for 'cond' with the hub's lock held; true if the deadline has passed. */
+bool zipccl_mem_wait(struct zipccl_mem_hub *hub, pthread_cond_t *cond,
+                     const struct zipccl_mem_deadline *deadline);
+
+/* Abort the hub, with its lock held; the first text stays. */
+void zipccl_mem_abort_hub(struct zipccl_mem_hub *hub, const struct zipccl_error *error);
 
 /* Native half, entries of the transport's table. */
 zipccl_status zipccl_mem_all_gather(struct zipccl_transport *t, const void *send, void *recv,

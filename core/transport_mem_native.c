@@ -27,6 +27,24 @@ zipccl_status zipccl_mem_broadcast(struct zipccl_transport *t, void *buf, size_t
     return zipccl_rings_broadcast(t, buf, nbytes, 1, root, channels);
 }
 
+/* The limit has passed at a meeting: name the first rank that has not come. */
+static zipccl_status fail_late(struct zipccl_mem_rank *rank, const struct zipccl_native_call *call)
+{
+    struct zipccl_mem_hub *hub = rank->hub;
+    struct zipccl_error error;
+    uint32_t absent = 0;
+
+    while (absent + 1 < hub->nranks && hub->call[absent] != NULL)
+        absent++;
+    zipccl_fail(&error, ZIPCCL_ERR_TIMEOUT,
+                "rank %u has waited %g s for rank %u to call %s %s of %zu elements, %zu bytes",
+                rank->base.rank, hub->limit_s, absent, zipccl_op_name(call->op),
+                zipccl_dtype_name(call->dtype), call->count,
+                call->count * zipccl_dtype_size(call->dtype));
+    zipccl_mem_abort_hub(hub, &error);
+    return ZIPCCL_ERR_TIMEOUT;
+}
+
 /*
  * Meet all ranks with this rank's call; from then on until part() every rank may read every
  * other's send buffer.  MISMATCH on all ranks if the calls differ.
@@ -35,9 +53,11 @@ static zipccl_status meet(struct zipccl_mem_rank *rank, const struct zipccl_nati
 {
     struct zipccl_mem_hub *hub = rank->hub;
     zipccl_status status = ZIPCCL_OK;
+    struct zipccl_mem_deadline deadline;
     uint64_t meeting;
 
     pthread_mutex_lock(&hub->lock);
+    deadline = zipccl_mem_deadline_of(hub);
     meeting = hub->meeting;
     hub->call[rank->base.rank] = call;
     if (hub->aborted) {
@@ -48,9 +68,11 @@ static zipccl_status meet(struct zipccl_mem_rank *rank, const struct zipccl_nati
         hub->meeting++;
         pthread_cond_broadcast(&hub->met);
     } else {
-        while (hub->meeting == meeting && !hub->aborted)
-            pthread_cond_wait(&hub->met, &hub->lock);
-        if (hub->meeting == meeting)
+        while (hub->meeting == meeting && !hub->aborted && status == ZIPCCL_OK)
+            if (zipccl_mem_wait(hub, &hub->met, &deadline) && hub->meeting == meeting &&
+                !hub->aborted)
+                status = fail_late(rank, call);
+        if (hub->meeting == meeting && status == ZIPCCL_OK)
             status = ZIPCCL_ERR_ABORTED;
     }
     pthread_mutex_unlock(&hub->lock);
@@ -63,11 +85,14 @@ static void part(struct zipccl_mem_rank *rank)
     struct zipccl_mem_hub *hub = rank->hub;
 
     pthread_mutex_lock(&hub->lock);
-    if (--hub->nreaders == 0)
+    if (--hub->nreaders == 0) {
+        for (uint32_t r = 0; r < hub->nranks; r++)
+            hub->call[r] = NULL; /* of the next meeting nobody has come yet */
         pthread_cond_broadcast(&hub->met);
-    else
+    } else {
         while (hub->nreaders > 0)
             pthread_cond_wait(&hub->met, &hub->lock);
+    }
     pthread_mutex_unlock(&hub->lock);
 }
 

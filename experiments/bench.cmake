@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench.cmake - `zipccl codec bench`; zstd and lz4 are measured beside the codec where they are found
+zipccl_library(zipccl_bench_data bench_input.c machine.c)
+target_link_libraries(zipccl_bench_data PUBLIC zipccl_core PRIVATE zipccl_traces m)
+
 zipccl_library(zipccl_bench
     bench_codec.c
-    bench_input.c
     bench_options.c
     bench_peers.c
     bench_report.c
     bench_rows.c
     codec_bench.c
     codec_bench_command.c
-    machine.c
     plain_copy.c
 )
-target_link_libraries(zipccl_bench PUBLIC zipccl_core
+target_link_libraries(zipccl_bench PUBLIC zipccl_core zipccl_bench_data
     PRIVATE zipccl_exponent_code zipccl_programs zipccl_traces zipccl::yajl ZLIB::ZLIB m)
 # Splitting planes for the Huffman codes should not be what is measured.
 set_source_files_properties(bench_peers.c PROPERTIES COMPILE_OPTIONS "-O3")

@@ -9,3 +9,24 @@ zipccl_library(zipccl_perf_common
 )
 target_link_libraries(zipccl_perf_common PUBLIC zipccl_core zipccl_programs
     PRIVATE zipccl::yajl m)
+
+# Real ranks.
+zipccl_library(zipccl_real
+    perf_check.c
+    perf_data.c
+    perf_measure.c
+    perf_rank.c
+    perf_run.c
+    real_world.c
+    timed_exec.c
+    world.c
+)
+target_link_libraries(zipccl_real PUBLIC zipccl_perf_common zipccl_core
+    PRIVATE zipccl_bench_data zipccl_reference zipccl_traces m)
+if(ZIPCCL_HAVE_MPI)
+    target_link_libraries(zipccl_real PRIVATE zipccl_world_mpi)
+    target_compile_definitions(zipccl_real PRIVATE ZIPCCL_HAVE_MPI)
+endif()
+
+add_executable(zipccl-perf zipccl_perf.c perf_command.c)
+target_link_libraries(zipccl-perf PRIVATE zipccl_real zipccl_bench_data zipccl_import_programs)

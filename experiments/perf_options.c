@@ -59,10 +59,9 @@ static const struct argp_option option_table[] = {
      2},
     {"unalign", 'u', "BYTES", 0, "buffers begin so many bytes off a cache line (default 0)", 2},
     {NULL, 0, NULL, 0, "Plans:", 3},
-    {"mode", KEY_MODE, "MODE", 0,
+    {"mode", KEY_MODE, "MODE,...", 0,
      "raw (best uncompressed plan), native (the transport's own), compressed, adaptive (default), "
-     "or "
-     "all: a row of each, their iterations taking turns",
+     "several of them with commas, or all: a row of each, their iterations taking turns",
      3},
     {"strategy", KEY_STRATEGY, "NAME", 0,
      "pin a strategy, such as 'exact ring', for the mode it belongs to, which is the default of "

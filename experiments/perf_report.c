@@ -59,9 +59,11 @@ void zipccl_perf_print_head(const struct zipccl_perf_options *o, const struct zi
 {
     bool threads = r->on[0] == 't';
 
-    fprintf(out, "# zipccl perf %s: %s, %u ranks on %u node%s (%s), input %s\n",
-            zipccl_op_name(o->op), r->measured ? "measured" : "SIMULATED", r->nranks, r->nodes,
-            r->nodes != 1 ? "s" : "", r->on, r->input);
+    fprintf(out, "# zipccl perf %s: %s, %u rank%s on %u node%s (%s%s), input %s\n",
+            zipccl_op_name(o->op), r->measured ? "measured" : "SIMULATED", r->nranks,
+            r->nranks != 1 ? "s" : "", r->nodes, r->nodes != 1 ? "s" : "", r->on,
+            o->split != ZIPCCL_SPLIT_NONE ? ", each of the groups of NCCL_TESTS_SPLIT" : "",
+            r->input);
     fprintf(out, "# nThread %u nGpus 1 minBytes %" PRIu64 " maxBytes %" PRIu64 " step: ",
             threads ? r->nranks : 1, o->min_bytes, o->max_bytes);
     if (o->step_bytes != 0)
@@ -151,6 +153,21 @@ void zipccl_perf_print_row(const struct zipccl_perf_options *o, const struct zip
     fflush(out);
 }
 
+/* Fixed messages are wide until a class has seen a period of calls. */
+static void print_classes(const struct zipccl_perf_options *o,
+                          const struct zipccl_perf_result *result, FILE *out)
+{
+    size_t nwide = 0;
+
+    for (size_t i = 0; i < result->nrows; i++)
+        nwide += result->rows[i].capacity_class == ZIPCCL_CLASS_WIDE;
+    if (nwide > 0 && o->capacity_class == ZIPCCL_CLASS_LEARN && o->warmup <= ZIPCCL_CLASS_PERIOD)
+        fprintf(out,
+                "# %zu rows have messages of fixed size in class wide, with which learning begins: "
+                "-w %u shows what it comes to, --class settled what it can come to\n",
+                nwide, ZIPCCL_CLASS_PERIOD + 2);
+}
+
 /* Mean over the rows of one mode; 0 if there is none. */
 static double mean_busbw(const struct zipccl_perf_result *result, enum zipccl_perf_mode mode)
 {
@@ -191,6 +208,7 @@ bool zipccl_perf_print_tail(const struct zipccl_perf_options *o,
         if (o->modes[m])
             fprintf(out, "#   of mode %-10s : %g\n", zipccl_perf_mode_names[m],
                     mean_busbw(result, (enum zipccl_perf_mode)m));
+    print_classes(o, result, out);
     fputs("#\n", out);
     return wrong == 0 && !slow;
 }

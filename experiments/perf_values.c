@@ -132,14 +132,28 @@ int zipccl_perf_root(const char *program, const char *text, struct zipccl_perf_o
     return out->all_roots ? 0 : zipccl_perf_number(program, "-r", text, 0, 65535, &out->root);
 }
 
+/* "all", or modes with commas between them. */
 int zipccl_perf_modes(const char *program, const char *text, struct zipccl_perf_options *out)
 {
     static const char *const names[] = {"raw", "native", "compressed", "adaptive", "all", NULL};
-    int mode = pick(program, "--mode", text, names, "raw, compressed, adaptive, native or all");
+    char word[16];
 
-    for (int m = 0; m < ZIPCCL_NUM_PERF_MODES; m++)
-        out->modes[m] = m == mode || mode == ZIPCCL_NUM_PERF_MODES;
-    return mode < 0 ? -1 : 0;
+    for (const char *p = text;; p++) {
+        size_t length = strcspn(p, ",");
+        int mode;
+
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1),
+                 p);
+        mode = pick(program, "--mode", word, names,
+                    "raw, native, compressed, adaptive, several of them with commas, or all");
+        if (mode < 0)
+            return -1;
+        for (int m = 0; m < ZIPCCL_NUM_PERF_MODES; m++)
+            out->modes[m] = out->modes[m] || m == mode || mode == ZIPCCL_NUM_PERF_MODES;
+        p += length;
+        if (*p == '\0')
+            return 0;
+    }
 }
 
 int zipccl_perf_on(const char *program, const char *text, struct zipccl_perf_options *out)

@@ -23,6 +23,7 @@ struct threads_world {
     struct zipccl_topology *topology;
     struct zipccl_transport **whole; /* [nranks] */
     struct group *groups;
+    double limit_s;
 };
 
 /* One rank of a run. */
@@ -142,6 +143,7 @@ static zipccl_status threads_group(struct zipccl_world *base, const uint32_t *ra
         mine[r] = NULL;
     for (uint32_t i = 0; i < n; i++)
         mine[ranks[i]] = group->handles[i];
+    zipccl_transport_mem_set_limit(group->handles[0], world->limit_s);
     group->next = world->groups;
     world->groups = group;
     return ZIPCCL_OK;
@@ -211,6 +213,8 @@ static zipccl_status threads_open(const struct zipccl_world_options *options,
                            zipccl_status_string(status));
     }
     world->base.topology = world->topology;
+    world->limit_s = options->timeout_s;
+    zipccl_transport_mem_set_limit(world->whole[0], world->limit_s);
     *out = &world->base;
     return ZIPCCL_OK;
 }

@@ -15,6 +15,7 @@
 
 static const char program[] = "zipccl";
 
+static int run_perf(int argc, char **argv);
 static int run_replay(int argc, char **argv);
 static int run_version(int argc, char **argv);
 static int run_help(int argc, char **argv);
@@ -25,6 +26,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
+    {"perf", "measure a collective on real ranks, raw and compressed", run_perf},
     {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
     {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
      zipccl_codec_command},
@@ -58,14 +60,13 @@ static int unknown_command(const char *name)
     return zipccl_usage_error(program, "unknown command '%s'; 'zipccl help' lists them", name);
 }
 
-/* Replace this process by 'zipccl-sim' with the same arguments. */
-static int run_replay(int argc, char **argv)
+/* Replace this process by 'name', which lies beside it, with the same arguments. */
+static int run_program(const char *name, char **argv)
 {
     struct zipccl_error error = {""};
     char path[4096];
-    zipccl_status status = zipccl_beside_program("zipccl-sim", path, sizeof path, &error);
+    zipccl_status status = zipccl_beside_program(name, path, sizeof path, &error);
 
-    (void)argc;
     if (status != ZIPCCL_OK)
         return zipccl_print_error(program, status, &error);
     /* main() keeps the program's name before the command. */
@@ -77,8 +78,32 @@ static int run_replay(int argc, char **argv)
     execv(path, all);
     int reason = errno;
     all[0] = own_name;
-    return zipccl_usage_error(program, "replay needs zipccl-sim beside zipccl: %s: %s", path,
+    return zipccl_usage_error(program, "%s needs %s beside zipccl: %s: %s", argv[0], name, path,
                               strerror(reason));
+}
+
+/* What --on says; NULL: nothing.  Whether it is right the program that is run tells. */
+static const char *find_on(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strncmp(argv[i], "--on=", 5) == 0)
+            return argv[i] + 5;
+        else if (strcmp(argv[i], "--on") == 0 && i + 1 < argc)
+            return argv[i + 1];
+    return NULL;
+}
+
+static int run_replay(int argc, char **argv)
+{
+    (void)argc;
+    return run_program("zipccl-sim", argv);
+}
+
+static int run_perf(int argc, char **argv)
+{
+    const char *on = find_on(argc, argv);
+
+    return run_program(on != NULL && strcmp(on, "sim") == 0 ? "zipccl-sim" : "zipccl-perf", argv);
 }
 
 static int run_version(int argc, char **argv)

@@ -180,6 +180,8 @@ bool world_run(const struct world *w, rank_fn *fn, void *context)
 {
     bool ok = true;
 
+    if (w->kind != NULL)
+        return w->kind->run(w, fn, context);
     for (uint32_t r = 0; r < w->nranks; r++) {
         struct rank_thread *thread = &w->threads[r];
 
@@ -199,6 +201,12 @@ bool world_run(const struct world *w, rank_fn *fn, void *context)
         pthread_mutex_unlock(&thread->lock);
     }
     return ok;
+}
+
+void world_share(const struct world *w, void *array, size_t element)
+{
+    if (w->kind != NULL)
+        w->kind->share(w, array, element);
 }
 
 void world_open(struct world *w, uint32_t nranks, const uint32_t *node_ids)

@@ -42,9 +42,19 @@
     }
 
 struct rank_thread;
+struct world;
+
+typedef bool rank_fn(void *context, uint32_t rank);
+
+/* How the ranks of a world run where they are not threads of this process; see world_run(). */
+struct world_kind {
+    bool (*run)(const struct world *w, rank_fn *fn, void *context);
+    void (*share)(const struct world *w, void *array, size_t element);
+};
 
 struct world {
-    struct rank_thread *threads; /* [nranks] parked between calls of world_run() */
+    const struct world_kind *kind; /* NULL: threads */
+    struct rank_thread *threads;   /* [nranks] parked between calls of world_run() */
     struct zipccl_topology *topology;
     struct zipccl_transport *t[MAX_RANKS];
     struct zipccl_exec *exec[MAX_RANKS];
@@ -60,8 +70,10 @@ void world_reopen(struct world *w);
 void world_close(struct world *w);
 
 /* Run 'fn(context, rank)' on every rank at once; it returns whether all was well. */
-typedef bool rank_fn(void *context, uint32_t rank);
 bool world_run(const struct world *w, rank_fn *fn, void *context);
+
+/* Give every rank what each has written at its own place of 'array' [nranks]. */
+void world_share(const struct world *w, void *array, size_t element);
 
 enum kind {
     KIND_GAUSS,   /* compresses */

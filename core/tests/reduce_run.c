@@ -205,7 +205,12 @@ static bool run_rank(void *context, uint32_t rank)
 
 bool reduce_run(struct reduce_job *job)
 {
-    return world_run(job->world, run_rank, job);
+    bool ok = world_run(job->world, run_rank, job);
+
+    world_share(job->world, job->stats, sizeof *job->stats);
+    world_share(job->world, job->status, sizeof *job->status);
+    world_share(job->world, job->right, sizeof *job->right);
+    return ok;
 }
 
 void reduce_print(const struct reduce_job *job)

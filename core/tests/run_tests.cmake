@@ -6,7 +6,7 @@ endforeach()
 # Plain programs, so that ThreadSanitizer can run them.
 set(ZIPCCL_COLL_SOURCES tests/coll_world.c tests/coll_buffers.c)
 zipccl_plain_test(test_collectives LIBS zipccl_core
-    SOURCES tests/test_collectives.c ${ZIPCCL_COLL_SOURCES})
+    SOURCES tests/test_collectives.c tests/coll_run.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_reductions LIBS zipccl_core
     SOURCES tests/test_reductions.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_faults LIBS zipccl_core
@@ -36,3 +36,5 @@ zipccl_plain_test(test_comm_classes LIBS zipccl_core
     SOURCES tests/test_comm_classes.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_pair_classes LIBS zipccl_core
     SOURCES tests/test_pair_classes.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_limits LIBS zipccl_core
+    SOURCES tests/test_limits.c tests/coll_world.c)

@@ -21,3 +21,14 @@ set_tests_properties(cli_kineto PROPERTIES TIMEOUT 600)
 add_test(NAME cli_files COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_files.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_files PROPERTIES TIMEOUT 600)
+zipccl_criterion_test(test_launch SOURCES tests/test_launch.c LIBS zipccl_programs)
+# Not under ThreadSanitizer: see core/tests/mpi_tests.cmake.
+if(ZIPCCL_HAVE_MPI AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
+    add_executable(mpi_world_run tests/mpi_world_run.c world.c)
+    target_link_libraries(mpi_world_run PRIVATE zipccl_world_mpi)
+    set_target_properties(mpi_world_run PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME world_mpi COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_world_mpi.sh
+        ${PROJECT_SOURCE_DIR}/tests/run_mpi.sh $<TARGET_FILE:mpi_world_run>)
+    set_tests_properties(world_mpi PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+endif()

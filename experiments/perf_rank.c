@@ -1,0 +1,220 @@
+/*
+ * perf_rank.c - one rank of a perf run: its buffers, communicators and calls
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/perf_rank.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CACHE_LINE 64
+
+/* No Gaussian of any type begins with it twice, and no count of elements is that large. */
+#define POISON 0xa5
+
+zipccl_status perf_fail(struct perf_job *job, zipccl_status status, const char *text)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->status == ZIPCCL_OK ||
+        (job->status == ZIPCCL_ERR_ABORTED && status != ZIPCCL_ERR_ABORTED)) {
+        job->status = status;
+        zipccl_fail(&job->error, status, "%s", text);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return status;
+}
+
+/* Settings of the communicator whose calls are of 'mode'. */
+static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipccl_perf_mode mode)
+{
+    static const enum zipccl_mode modes[ZIPCCL_NUM_PERF_MODES] = {
+        [ZIPCCL_PERF_RAW] = ZIPCCL_MODE_RAW,
+        [ZIPCCL_PERF_NATIVE] = ZIPCCL_MODE_RAW,
+        [ZIPCCL_PERF_COMPRESSED] = ZIPCCL_MODE_COMPRESSED,
+        [ZIPCCL_PERF_ADAPTIVE] = ZIPCCL_MODE_ADAPTIVE,
+    };
+    const struct zipccl_perf_options *o = job->options;
+    const struct zipccl_strategy *pinned =
+        o->strategy != NULL ? zipccl_strategy_find(o->strategy) : NULL;
+    struct zipccl_comm_config config;
+
+    zipccl_comm_config_init(&config);
+    config.params = *job->params;
+    config.mode = modes[mode];
+    config.capacity_class = o->capacity_class;
+    if (mode == ZIPCCL_PERF_COMPRESSED || mode == ZIPCCL_PERF_ADAPTIVE)
+        config.effort = o->effort;
+    if (mode == ZIPCCL_PERF_NATIVE) {
+        config.strategy = "native";
+    } else if (pinned != NULL && mode != ZIPCCL_PERF_ADAPTIVE &&
+               pinned->compressed == (mode == ZIPCCL_PERF_COMPRESSED) &&
+               strcmp(o->strategy, "native") != 0) {
+        config.strategy = o->strategy;
+        config.nchunks = o->nchunks;
+    }
+    return config;
+}
+
+static zipccl_status open_comms(struct perf_rank *rank)
+{
+    for (int m = 0; m < ZIPCCL_NUM_PERF_MODES; m++) {
+        struct zipccl_comm_config config = config_of(rank->job, (enum zipccl_perf_mode)m);
+        struct zipccl_error error = {""};
+        zipccl_status status;
+
+        if (!rank->job->options->modes[m])
+            continue;
+        status = zipccl_comm_create(rank->transport, rank->exec, &config, &rank->comms[m], &error);
+        if (status != ZIPCCL_OK)
+            return perf_fail(rank->job, status, error.text);
+    }
+    return ZIPCCL_OK;
+}
+
+/* A buffer that begins 'unalign' bytes off a cache line, its pages there already. */
+static unsigned char *allocate(size_t nbytes, uint32_t unalign, unsigned char **begin)
+{
+    void *memory = NULL;
+
+    if (posix_memalign(&memory, CACHE_LINE, nbytes + unalign + CACHE_LINE) != 0)
+        return NULL;
+    memset(memory, POISON, nbytes + unalign + CACHE_LINE);
+    *begin = (unsigned char *)memory + unalign;
+    return memory;
+}
+
+zipccl_status perf_rank_open(struct perf_rank *rank, struct perf_job *job,
+                             struct zipccl_transport *whole, size_t send_bytes, size_t recv_bytes)
+{
+    const struct zipccl_perf_options *o = job->options;
+    zipccl_status status;
+
+    *rank = (struct perf_rank){
+        .job = job, .whole = whole, .transport = job->members[whole->rank - job->world->first]};
+    status = zipccl_exec_cpu_create_mt(zipccl_isa_best(), o->codec_threads, &rank->exec);
+    if (status != ZIPCCL_OK)
+        return perf_fail(job, status, "cannot start the codec's threads");
+    zipccl_time_exec(&rank->timed, rank->exec);
+    rank->send_memory = allocate(send_bytes, o->unalign, &rank->send);
+    rank->recv_memory = allocate(recv_bytes, o->unalign, &rank->recv);
+    rank->splits = calloc(4 * (size_t)job->nranks, sizeof *rank->splits);
+    if (rank->send_memory == NULL || rank->recv_memory == NULL || rank->splits == NULL)
+        return perf_fail(job, ZIPCCL_ERR_NOMEM, "no memory for the buffers");
+    return open_comms(rank);
+}
+
+void perf_rank_close(struct perf_rank *rank)
+{
+    for (int m = 0; m < ZIPCCL_NUM_PERF_MODES; m++)
+        zipccl_comm_destroy(rank->comms[m]);
+    free(rank->splits);
+    free(rank->recv_memory);
+    free(rank->send_memory);
+    if (rank->exec != NULL)
+        rank->exec->ops->destroy(rank->exec);
+}
+
+void perf_rank_prepare(struct perf_rank *rank, const struct zipccl_perf_call *call)
+{
+    uint32_t nranks = rank->transport->nranks, self = rank->transport->rank;
+    size_t *s = rank->splits, send_at = 0, recv_at = 0;
+
+    for (uint32_t p = 0; call->op == ZIPCCL_ALLTOALLV && p < nranks; p++) {
+        s[p] = zipccl_perf_split_n(call->count, nranks, self, p);
+        s[nranks + p] = send_at;
+        s[2 * nranks + p] = zipccl_perf_split_n(call->count, nranks, p, self);
+        s[3 * nranks + p] = recv_at;
+        send_at += s[p];
+        recv_at += s[2 * nranks + p];
+    }
+}
+
+/* Where the send buffer of an in-place call begins in the receive buffer, or the other way round. */
+static size_t own_bytes(const struct perf_rank *rank, const struct zipccl_perf_call *call)
+{
+    bool shares = call->op == ZIPCCL_ALL_GATHER || call->op == ZIPCCL_REDUCE_SCATTER;
+
+    return shares ? rank->transport->rank * call->count * zipccl_dtype_size(call->dtype) : 0;
+}
+
+/* In place, everything lies in the larger of the two buffers. */
+static unsigned char *send_of(const struct perf_rank *rank, const struct zipccl_perf_call *call,
+                              bool in_place)
+{
+    if (!in_place || call->op == ZIPCCL_REDUCE_SCATTER)
+        return rank->send;
+    return rank->recv + own_bytes(rank, call);
+}
+
+static unsigned char *recv_of(const struct perf_rank *rank, const struct zipccl_perf_call *call,
+                              bool in_place)
+{
+    if (in_place && call->op == ZIPCCL_REDUCE_SCATTER)
+        return rank->send + own_bytes(rank, call);
+    return rank->recv;
+}
+
+const void *perf_rank_result(const struct perf_rank *rank, const struct zipccl_perf_call *call,
+                             bool in_place)
+{
+    return recv_of(rank, call, in_place);
+}
+
+void perf_rank_fill(struct perf_rank *rank, const struct zipccl_perf_call *call, bool in_place,
+                    uint32_t salt, bool poison)
+{
+    size_t size = zipccl_dtype_size(call->dtype);
+
+    if (poison && !(in_place && call->op == ZIPCCL_REDUCE_SCATTER))
+        memset(rank->recv, POISON, call->recv_n * size);
+    if (call->op == ZIPCCL_BROADCAST && rank->transport->rank != call->root)
+        return;
+    zipccl_perf_pool_copy(&rank->job->pools[call->dtype], rank->transport->rank, salt, 0,
+                          call->send_n, send_of(rank, call, in_place));
+}
+
+static zipccl_status serve(struct perf_rank *rank, const struct zipccl_perf_call *c,
+                           struct zipccl_comm *comm, const void *send, void *recv)
+{
+    uint32_t n = rank->transport->nranks, self = rank->transport->rank;
+    const size_t *s = rank->splits;
+
+    switch (c->op) {
+    case ZIPCCL_ALL_GATHER: return zipccl_all_gather(send, recv, c->count, c->dtype, comm, NULL);
+    case ZIPCCL_REDUCE_SCATTER:
+        return zipccl_reduce_scatter(send, recv, c->count, c->dtype, c->redop, comm, NULL);
+    case ZIPCCL_ALL_REDUCE:
+        return zipccl_all_reduce(send, recv, c->count, c->dtype, c->redop, comm, NULL);
+    case ZIPCCL_ALLTOALL: return zipccl_alltoall(send, recv, c->count, c->dtype, comm, NULL);
+    case ZIPCCL_ALLTOALLV:
+        return zipccl_alltoallv(send, s, s + n, recv, s + 2 * n, s + 3 * n, c->dtype, comm, NULL);
+    case ZIPCCL_SENDRECV:
+        return zipccl_sendrecv(send, c->count, (int)((self + 1) % n), recv, c->count,
+                               (int)((self + n - 1) % n), c->dtype, comm, NULL);
+    case ZIPCCL_BROADCAST:
+        return zipccl_broadcast(send, recv, c->count, c->dtype, c->root, comm, NULL);
+    default: return ZIPCCL_ERR_ARG;
+    }
+}
+
+zipccl_status perf_rank_call(struct perf_rank *rank, const struct zipccl_perf_call *call,
+                             enum zipccl_perf_mode mode, bool in_place)
+{
+    struct zipccl_comm *comm = rank->comms[mode];
+    zipccl_status status =
+        serve(rank, call, comm, send_of(rank, call, in_place), recv_of(rank, call, in_place));
+
+    if (status == ZIPCCL_OK || status == ZIPCCL_ERR_UNSUPPORTED)
+        return status;
+    return perf_fail(rank->job, status, zipccl_comm_error(comm));
+}
+
+bool perf_rank_has_native(const struct perf_rank *rank, const struct zipccl_perf_call *call)
+{
+    const struct zipccl_transport_ops *ops = rank->transport->ops;
+
+    return ops->native != NULL && ops->has_native != NULL &&
+           ops->has_native(rank->transport, call->op, call->dtype, call->redop);
+}

@@ -1,0 +1,47 @@
+/*
+ * real_world.c - the world that a command line asks for: threads, or a launcher's processes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/real_world.h"
+
+#include "experiments/launch.h"
+#ifdef ZIPCCL_HAVE_MPI
+#include "experiments/world_mpi.h"
+#endif
+
+#include <unistd.h>
+
+static uint32_t processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n > 2 ? (uint32_t)n : 2;
+}
+
+zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
+                                     struct zipccl_world **out, struct zipccl_error *error)
+{
+    struct zipccl_world_options options = {.kind = ZIPCCL_WORLD_THREADS,
+                                           .nthreads = wanted->nthreads,
+                                           .ranks_per_node = wanted->ranks_per_node,
+                                           .timeout_s = wanted->timeout_s};
+    struct zipccl_launch launch;
+
+#ifdef ZIPCCL_HAVE_MPI
+    options.open_mpi = zipccl_world_open_mpi;
+#endif
+    ZIPCCL_TRY(zipccl_launch_from_environment(&launch, error));
+    if (wanted->on == ZIPCCL_ON_MPI || (wanted->on == ZIPCCL_ON_AUTO && launch.size > 1))
+        options.kind = ZIPCCL_WORLD_MPI;
+    if (options.kind == ZIPCCL_WORLD_MPI && wanted->nthreads > 1)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "-t %u is of --on threads; %s has started %u process%s, one rank each",
+                           wanted->nthreads, launch.launcher != NULL ? launch.launcher : "nothing",
+                           launch.size, launch.size != 1 ? "es" : "");
+    if (options.kind == ZIPCCL_WORLD_THREADS)
+        ZIPCCL_TRY(zipccl_launch_check_alone(&launch, error));
+    if (options.nthreads == 0)
+        options.nthreads = processors();
+    return zipccl_world_open(&options, out, error);
+}

@@ -1,0 +1,28 @@
+/*
+ * real_world.h - the world that a command line asks for: threads, or a launcher's processes
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_EXPERIMENTS_REAL_WORLD_H
+#define ZIPCCL_EXPERIMENTS_REAL_WORLD_H
+
+#include "experiments/perf_options.h"
+#include "experiments/world.h"
+
+struct zipccl_real_world {
+    enum zipccl_perf_on on; /* AUTO, THREADS or MPI */
+    uint32_t nthreads;      /* 0: as many as processors, at least 2; not with MPI, where 1 is one */
+    uint32_t ranks_per_node; /* 0: as they are */
+    double timeout_s;
+};
+
+/*
+ * Open it.  AUTO is MPI under a launcher, else threads.
+ *
+ * ZIPCCL_ERR_INPUT if a launcher's variables and what is asked for do not fit; else as
+ * zipccl_world_open().
+ */
+zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
+                                     struct zipccl_world **out, struct zipccl_error *error);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * timed_exec.c - times what an exec's codec calls take
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/timed_exec.h"
+
+#include <time.h>
+
+double zipccl_now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static struct zipccl_timed_exec *timed_of(struct zipccl_exec *e)
+{
+    return (struct zipccl_timed_exec *)(uintptr_t)e->ops;
+}
+
+static zipccl_status timed_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *src,
+                                  size_t n, void *dst, size_t capacity, size_t *nbytes)
+{
+    struct zipccl_timed_exec *timed = timed_of(e);
+    double start = zipccl_now_s();
+    zipccl_status status = timed->inner->encode(e, dtype, src, n, dst, capacity, nbytes);
+
+    timed->encode_s += zipccl_now_s() - start;
+    return status;
+}
+
+static zipccl_status timed_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *wire,
+                                  size_t nbytes, void *dst, size_t n)
+{
+    struct zipccl_timed_exec *timed = timed_of(e);
+    double start = zipccl_now_s();
+    zipccl_status status = timed->inner->decode(e, dtype, wire, nbytes, dst, n);
+
+    timed->decode_s += zipccl_now_s() - start;
+    return status;
+}
+
+static zipccl_status timed_encode_many(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                       struct zipccl_slice *slices, size_t nslices)
+{
+    struct zipccl_timed_exec *timed = timed_of(e);
+    double start = zipccl_now_s();
+    zipccl_status status = timed->inner->encode_many(e, dtype, slices, nslices);
+
+    timed->encode_s += zipccl_now_s() - start;
+    return status;
+}
+
+static zipccl_status timed_decode_sum(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                      struct zipccl_term *terms, size_t nterms, size_t n,
+                                      uint32_t divisor, void *dst)
+{
+    struct zipccl_timed_exec *timed = timed_of(e);
+    double start = zipccl_now_s();
+    bool decodes = false;
+
+    for (size_t i = 0; i < nterms; i++)
+        decodes = decodes || terms[i].is_message;
+    zipccl_status status = timed->inner->decode_sum(e, dtype, terms, nterms, n, divisor, dst);
+    if (decodes)
+        timed->decode_s += zipccl_now_s() - start;
+    return status;
+}
+
+void zipccl_time_exec(struct zipccl_timed_exec *timed, struct zipccl_exec *exec)
+{
+    *timed = (struct zipccl_timed_exec){.ops = *exec->ops, .inner = exec->ops};
+    timed->ops.encode = timed_encode;
+    timed->ops.decode = timed_decode;
+    if (timed->inner->encode_many != NULL)
+        timed->ops.encode_many = timed_encode_many;
+    if (timed->inner->decode_sum != NULL)
+        timed->ops.decode_sum = timed_decode_sum;
+    exec->ops = &timed->ops;
+}
