@@ -27,12 +27,18 @@ void zipccl_link_text(enum zipccl_link_key key, double value, char *out, size_t 
         snprintf(out, size, "0us");
         return;
     }
-    while (i < 3 && value < (rate ? rates[i].unit : times[i].unit))
+    /* What rounds to a unit is one. */
+    while (i < 3 && value * 1.00001 < (rate ? rates[i].unit : times[i].unit))
         i++;
     if (rate)
         snprintf(out, size, "%.5g%s", value / rates[i].unit, rates[i].name);
     else
         snprintf(out, size, "%.4g%s", value / times[i].unit, times[i].name);
+}
+
+double zipccl_link_percent(const struct zipccl_link_estimate *e)
+{
+    return fmax(0.01, 100 * (sqrt(e->high / e->low) - 1));
 }
 
 static bool wanted(const struct zipccl_fit_filter *filter, const struct zipccl_row *row)
@@ -200,7 +206,7 @@ static void source_text(const struct zipccl_cluster_fit *fit, enum zipccl_link_k
     snprintf(from, sizeof from, "fitted from %.80s%s%s, %zu rows", file_name(fit->files[0]->path),
              others, fit->measured ? "" : " (simulated)", e->nrows);
     if (e->state == ZIPCCL_LINK_FITTED)
-        snprintf(out, size, "%s, +-%.2g %%", from, 100 * (sqrt(e->high / e->low) - 1));
+        snprintf(out, size, "%s, +-%.2g %%", from, zipccl_link_percent(e));
     else
         snprintf(out, size, "%s: no row shows %s", from,
                  e->value > 0 ? "that it is the limit, and it is at least this" : "any");

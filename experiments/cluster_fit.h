@@ -54,6 +54,9 @@ void zipccl_cluster_fit_print(const struct zipccl_cluster_fit *fit, const char *
 /* A value of 'key' with its unit, as cluster files have it: "58.91MBps", "31.2us". */
 void zipccl_link_text(enum zipccl_link_key key, double value, char *out, size_t size);
 
+/* Half of a fitted value's interval in percent, at least 0.01. */
+double zipccl_link_percent(const struct zipccl_link_estimate *estimate);
+
 /* zipccl cluster fit ROWS...: argv[0] is "fit". */
 int zipccl_cluster_fit_command(int argc, char **argv);
 

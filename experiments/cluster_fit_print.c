@@ -5,7 +5,6 @@
  */
 #include "experiments/cluster_fit.h"
 
-#include <math.h>
 #include <string.h>
 
 /* A row that is further off is worth a remark. */
@@ -42,8 +41,7 @@ static void print_parameter(const struct zipccl_cluster_fit *fit, enum zipccl_li
     if (e->state == ZIPCCL_LINK_FITTED) {
         zipccl_link_text(key, e->low, low, sizeof low);
         zipccl_link_text(key, e->high, high, sizeof high);
-        fprintf(out, "%s to %s (+-%.2g %%), %zu rows", low, high,
-                100 * (sqrt(e->high / e->low) - 1), e->nrows);
+        fprintf(out, "%s to %s (+-%.2g %%), %zu rows", low, high, zipccl_link_percent(e), e->nrows);
     } else {
         print_reason(e, key, out);
     }
