@@ -30,3 +30,9 @@ endif()
 
 add_executable(zipccl-perf zipccl_perf.c perf_command.c)
 target_link_libraries(zipccl-perf PRIVATE zipccl_real zipccl_bench_data zipccl_import_programs)
+
+zipccl_criterion_test(test_perf SOURCES tests/test_perf.c LIBS zipccl_real zipccl::yajl)
+zipccl_plain_test(test_real SOURCES tests/test_real.c LIBS zipccl_real)
+add_test(NAME cli_perf COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_perf PROPERTIES TIMEOUT 300)

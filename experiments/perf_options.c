@@ -396,9 +396,13 @@ static int check(const struct parse *p)
     if (o->on != ZIPCCL_ON_SIM && (p->seen[KEY_TIER] || p->seen[KEY_RATIO]))
         return zipccl_usage_error(p->program, "perf: --%s is of --on sim, which is not given",
                                   p->seen[KEY_TIER] ? "tier" : "ratio");
-    if (p->seen['t'] && o->on == ZIPCCL_ON_MPI && o->nthreads != 1)
-        return zipccl_usage_error(p->program, "perf: -t is of --on threads; a launcher says how "
-                                              "many processes there are");
+    for (size_t d = 0; d < o->ndtypes; d++)
+        if (o->unalign % zipccl_dtype_size(o->dtypes[d]) != 0)
+            return zipccl_usage_error(p->program,
+                                      "perf: -u %u is no multiple of the %zu bytes of %s: elements "
+                                      "are aligned",
+                                      o->unalign, zipccl_dtype_size(o->dtypes[d]),
+                                      zipccl_dtype_name(o->dtypes[d]));
     int code = check_sizes(p);
     return code != ZIPCCL_EXIT_OK ? code : check_plans(p);
 }

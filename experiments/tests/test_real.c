@@ -1,0 +1,186 @@
+/*
+ * test_real.c - worlds of threads, and perf on them: every op, right and without races
+ *
+ * A plain program, so that ThreadSanitizer can run it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/perf_run.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned nfailures;
+
+static void expect(bool ok, const char *what)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "FAILED: %s\n", what);
+    nfailures++;
+}
+
+/* Every rank tells its number, and its square in the group of the odd ones. */
+struct meeting {
+    struct zipccl_transport *odd[8];
+    atomic_uint sums[8];
+};
+
+static zipccl_status meet(struct zipccl_transport *whole, void *arg)
+{
+    struct meeting *m = arg;
+    uint32_t mine = whole->rank, all[8];
+    struct zipccl_transport *group = m->odd[whole->rank];
+
+    ZIPCCL_TRY(zipccl_world_gather(whole, &mine, sizeof mine, all));
+    for (uint32_t r = 0; r < whole->nranks; r++)
+        atomic_fetch_add(&m->sums[whole->rank], all[r]);
+    if (group == NULL)
+        return ZIPCCL_OK;
+    mine = whole->rank * whole->rank;
+    ZIPCCL_TRY(zipccl_world_gather(group, &mine, sizeof mine, all));
+    for (uint32_t r = 0; r < group->nranks; r++)
+        atomic_fetch_add(&m->sums[whole->rank], 100 * all[r]);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status fail_one(struct zipccl_transport *whole, void *arg)
+{
+    unsigned char one = 1, all[8];
+
+    (void)arg;
+    return whole->rank == 2 ? ZIPCCL_ERR_CORRUPT : zipccl_world_gather(whole, &one, 1, all);
+}
+
+static void test_world(void)
+{
+    struct zipccl_world_options options = {
+        .kind = ZIPCCL_WORLD_THREADS, .nthreads = 5, .ranks_per_node = 2};
+    static const uint32_t odd[] = {3, 1}, twice[] = {1, 1}, beyond[] = {5};
+    struct zipccl_error error = {""};
+    struct meeting m = {.odd = {NULL}};
+    struct zipccl_world *world = NULL;
+
+    expect(zipccl_world_open(&options, &world, &error) == ZIPCCL_OK, "a world of threads opens");
+    expect(world->nlocal == 5 && world->first == 0 && world->topology->nnodes == 3,
+           "5 ranks, 2 a node, are 3 nodes");
+    expect(zipccl_world_group(world, odd, 2, m.odd, &error) == ZIPCCL_OK, "a group is made");
+    expect(m.odd[0] == NULL && m.odd[3]->rank == 0 && m.odd[1]->rank == 1 &&
+               m.odd[1]->topology->nnodes == 2,
+           "its ranks are in the order given, on their nodes");
+    expect(zipccl_world_group(world, twice, 2, m.odd, &error) == ZIPCCL_ERR_ARG &&
+               zipccl_world_group(world, beyond, 1, m.odd, &error) == ZIPCCL_ERR_ARG,
+           "wrong groups are refused");
+    expect(zipccl_world_run(world, meet, &m, &error) == ZIPCCL_OK, "a run succeeds");
+    for (uint32_t r = 0; r < 5; r++)
+        expect(atomic_load(&m.sums[r]) == 10 + (r % 2 ? 100 * (9 + 1) : 0), "what was told");
+    expect(zipccl_world_run(world, fail_one, NULL, &error) == ZIPCCL_ERR_CORRUPT &&
+               strstr(error.text, "rank 2") != NULL,
+           "the rank that failed is named, and no other waits");
+    zipccl_world_close(world);
+    options.kind = ZIPCCL_WORLD_MPI;
+    expect(zipccl_world_open(&options, &world, &error) == ZIPCCL_ERR_UNSUPPORTED,
+           "a world of a kind that the program has not is refused");
+}
+
+/* Run perf with 'words' on 'nthreads' ranks; the rows are the caller's. */
+static void run_perf(const char *words, uint32_t nthreads, uint32_t ranks_per_node,
+                     struct zipccl_perf_result *result)
+{
+    struct zipccl_world_options options = {.kind = ZIPCCL_WORLD_THREADS,
+                                           .nthreads = nthreads,
+                                           .ranks_per_node = ranks_per_node,
+                                           .timeout_s = 60};
+    static struct zipccl_perf_options perf;
+    struct zipccl_error error = {""};
+    struct zipccl_comm_config config;
+    struct zipccl_world *world;
+    char text[400], *argv[40] = {(char *)"perf"}, *save = NULL;
+    int argc = 1;
+    bool helped;
+
+    snprintf(text, sizeof text, "%s", words);
+    for (char *w = strtok_r(text, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
+        argv[argc++] = w;
+    zipccl_comm_config_init(&config);
+    *result = (struct zipccl_perf_result){.measured = true, .on = "threads"};
+    if (zipccl_perf_parse("test", argc, argv, &perf, &helped) != 0 ||
+        zipccl_world_open(&options, &world, &error) != ZIPCCL_OK)
+        exit(1);
+    result->input = perf.input;
+    if (zipccl_perf_run(&perf, world, &config.params, result, NULL, &error) != ZIPCCL_OK) {
+        fprintf(stderr, "%s: %s\n", words, error.text);
+        nfailures++;
+    }
+    zipccl_world_close(world);
+}
+
+/* Rows of one mode. */
+static size_t rows_of(const struct zipccl_perf_result *result, enum zipccl_perf_mode mode,
+                      bool compressed)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < result->nrows; i++)
+        n += result->rows[i].mode == mode &&
+             (result->rows[i].wire_bytes < result->rows[i].raw_bytes) == compressed &&
+             result->rows[i].wrong == 0;
+    return n;
+}
+
+/* All ops: 2 sizes, 4 modes, in place where that is, two elements' worth of checks each. */
+static void test_ops(void)
+{
+    for (int op = 0; op < ZIPCCL_NUM_OPS; op++) {
+        struct zipccl_perf_result result;
+        struct zipccl_perf_call call;
+        char words[200];
+
+        snprintf(words, sizeof words, "%s -b 1K -e 64K -f 64 -n 2 -w 0 -c 2 --mode all",
+                 zipccl_op_name((enum zipccl_op)op));
+        run_perf(words, 4, 2, &result);
+        zipccl_perf_call_init(&call, (enum zipccl_op)op, ZIPCCL_BFLOAT16, ZIPCCL_SUM, 0, 1024, 4);
+        size_t each = call.has_in_place ? 2 : 1;
+        expect(result.nrows == 2 * 4 * each, "rows of every size and mode");
+        expect(zipccl_perf_wrong(&result) == 0, "no element is wrong");
+        expect(rows_of(&result, ZIPCCL_PERF_RAW, false) == 2 * each &&
+                   rows_of(&result, ZIPCCL_PERF_NATIVE, false) == 2 * each,
+               "raw modes send raw");
+        expect(rows_of(&result, ZIPCCL_PERF_COMPRESSED, true) >= each,
+               "compressed sends less, of the larger size at least");
+        zipccl_perf_release(&result);
+    }
+}
+
+static void test_types(void)
+{
+    struct zipccl_perf_result result;
+
+    run_perf("all_reduce -b 1K -n 1 -w 0 -c 1 -d all -o all", 3, 0, &result);
+    expect(result.nrows == 10 * 5 * 2 && zipccl_perf_wrong(&result) == 0,
+           "all types but fp8, all operators, out of place and in place");
+    zipccl_perf_release(&result);
+    run_perf("all_gather -b 256K -n 3 -w 0 --threads 2 --class settled --mode compressed -a 1 -C 1 "
+             "-K 1 -J x",
+             2, 0, &result);
+    zipccl_perf_release(&result);
+}
+
+int main(void)
+{
+    struct zipccl_perf_result result;
+
+    test_world();
+    test_ops();
+    test_types();
+    setenv("NCCL_TESTS_SPLIT", "MOD 2", 1);
+    run_perf("all_reduce -b 4K -n 2 -w 0 -c 1", 4, 0, &result);
+    expect(result.nrows == 2 && result.nranks == 2 && result.rows[0].nranks == 2 &&
+               zipccl_perf_wrong(&result) == 0,
+           "two communicators of two ranks at once");
+    zipccl_perf_release(&result);
+    printf("%u failures\n", nfailures);
+    return nfailures == 0 ? 0 : 1;
+}
