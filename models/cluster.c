@@ -61,6 +61,7 @@ struct zipccl_cluster_file {
     struct zipccl_cluster_setting given[NUM_KEYS];    /* those with a text, end to end */
     size_t ngiven;
     char *overrides[NUM_KEYS]; /* owned texts of --set */
+    char *sources[NUM_KEYS];   /* owned, of zipccl_cluster_put() */
 };
 
 static char *copy_text(const char *text)
@@ -269,6 +270,25 @@ zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *a
                        key, zipccl_cluster_near_key(key));
 }
 
+zipccl_status zipccl_cluster_put(struct zipccl_cluster_file *file, const char *key,
+                                 const char *text, const char *source, struct zipccl_error *error)
+{
+    struct zipccl_error why;
+
+    for (int i = 0; i < NUM_KEYS; i++) {
+        if (strcmp(key, zipccl_cluster_key_names[i]) != 0)
+            continue;
+        if (check_text(source, 255, &why) != ZIPCCL_OK)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s, source: %.300s", key, why.text);
+        ZIPCCL_TRY(set_key(file, i, text, error));
+        ZIPCCL_TRY(set_text(&file->sources[i], source, error));
+        file->settings[i].source = file->sources[i];
+        list_given(file);
+        return ZIPCCL_OK;
+    }
+    return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_cluster_put: no key %s", key);
+}
+
 /* Where a wrong value of 'a' or 'b' comes from: --set if it gave one of them, else the file. */
 static const char *origin(const struct zipccl_cluster_file *file, enum zipccl_cluster_key_id a,
                           enum zipccl_cluster_key_id b, char *out, size_t size)
@@ -396,8 +416,10 @@ void zipccl_cluster_close(struct zipccl_cluster_file *file)
     if (file == NULL)
         return;
     zipccl_cluster_yaml_free(file->yaml);
-    for (int i = 0; i < NUM_KEYS; i++)
+    for (int i = 0; i < NUM_KEYS; i++) {
         free(file->overrides[i]);
+        free(file->sources[i]);
+    }
     free(file->name_override);
     free(file->description_override);
     free(file->path);

@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct zipccl_cluster {
     char name[64];
@@ -76,6 +77,20 @@ const char *zipccl_cluster_path(const struct zipccl_cluster_file *file);
 /* Override one key: "nic.rate=800Gbps".  Unknown keys are refused, naming near ones. */
 zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *assignment,
                                  struct zipccl_error *error);
+
+/*
+ * Give 'key' another value, 'text' with its unit, and say where it comes from: at most 255 characters on
+ * one line.  ZIPCCL_ERR_INPUT as zipccl_cluster_set().
+ */
+zipccl_status zipccl_cluster_put(struct zipccl_cluster_file *file, const char *key,
+                                 const char *text, const char *source, struct zipccl_error *error);
+
+/*
+ * Write 'file' with all that was set, in the form that zipccl_cluster_open() reads; keys that it leaves
+ * out stay out.  ZIPCCL_ERR_INPUT as zipccl_cluster_get(); the caller checks 'out'.
+ */
+zipccl_status zipccl_cluster_write(const struct zipccl_cluster_file *file, FILE *out,
+                                   struct zipccl_error *error);
 
 /* Values after overrides; checks that they fit together. */
 zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct zipccl_cluster *out,
