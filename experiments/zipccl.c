@@ -24,7 +24,8 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
-    {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
+    {"trace", "look at a training trace; import one from another tool, or make one up",
+     zipccl_trace_command},
     {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
      zipccl_codec_command},
     {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},

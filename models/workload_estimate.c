@@ -108,7 +108,7 @@ static void add_work(const struct zipccl_workload *w, struct zipccl_workload_est
 {
     struct zipccl_error error;
     struct workload_out *o = workload_out_create(w, &error);
-    double batches = (double)zipccl_workload_micro_batches(w), all = 0, busiest = 0, core;
+    double batches = (double)zipccl_workload_micro_batches(w), all = 0, busiest = 0, each = 0, core;
 
     if (o == NULL)
         return;
@@ -130,10 +130,12 @@ static void add_work(const struct zipccl_workload *w, struct zipccl_workload_est
         }
         all += model * batches * o->per_stage;
         busiest = own > busiest ? own : busiest;
+        each += own;
     }
     e->model_flops = all;
     e->rank_flops = busiest * batches;
-    e->bubble = (w->pp - 1.0) / (batches * w->vpp);
+    /* While the pipeline fills and drains: one micro-batch, or chunk, of the other stages. */
+    e->bubble = (each - busiest) / w->vpp / e->rank_flops;
     e->tokens = (double)w->global_batch * (double)w->seq;
     workload_out_destroy(o, ZIPCCL_ERR_ABORTED, NULL);
 }

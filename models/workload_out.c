@@ -343,8 +343,8 @@ uint64_t workload_marker(struct workload_out *o, enum workload_stream stream, co
 {
     struct zipccl_event event = {.label = label,
                                  .stream = o->stream_index[stream],
-                                 .duration_s = 0,
-                                 .flops = -1,
+                                 .duration_s = o->w->peak_flops > 0 ? 0 : -1,
+                                 .flops = o->w->peak_flops > 0 ? -1 : 0,
                                  .hbm_bytes = -1};
 
     set_stage_ranks(o, &event);
