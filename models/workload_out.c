@@ -289,6 +289,8 @@ static void set_work(const struct workload_out *o, enum zipccl_workload_part par
     event->duration_s = measured(o, part, backward, flops);
     if (event->duration_s < 0 && o->w->peak_flops > 0 && flops > 0)
         event->duration_s = flops / (o->w->peak_flops * o->w->mfu);
+    else if (o->w->peak_flops > 0)
+        event->flops = -1; /* memory traffic alone, if anything */
     /* A replay would take flops before a duration. */
     if (event->duration_s >= 0) {
         event->flops = -1;

@@ -21,3 +21,6 @@ set_tests_properties(cli_kineto PROPERTIES TIMEOUT 600)
 add_test(NAME cli_files COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_files.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_files PROPERTIES TIMEOUT 600)
+add_test(NAME cli_generate COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_generate.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_generate PROPERTIES TIMEOUT 300)
