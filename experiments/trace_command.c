@@ -1,14 +1,16 @@
 /*
- * trace_command.c - zipccl trace: info, and the way to import
+ * trace_command.c - zipccl trace: info, check, and the ways to import and generate
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/trace_command.h"
 
+#include "experiments/generate_command.h"
 #include "experiments/import_command.h"
 #include "experiments/inspect.h"
 #include "experiments/program.h"
 #include "experiments/spare_trace.h"
+#include "traces/check.h"
 #include "traces/info.h"
 
 #include <errno.h>
@@ -29,6 +31,11 @@ static const char doc[] =
     "Look at training traces, and make them from files of other tools."
     "\v  info TRACE               what it is, its groups, events and samples; the whole "
     "trace is read and checked\n"
+    "  check TRACE              whether it is whole, and what it lacks; exit code 2 if it is "
+    "broken\n"
+    "  generate ... -o OUT      make up a step from a model and a parallelism; 'zipccl trace "
+    "generate --help'\n"
+    "  models                   the bundled models, with their parameters\n"
     "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
     "options";
 
@@ -58,25 +65,51 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
+static int check_trace(const struct options *options)
+{
+    struct zipccl_error error = {""};
+
+    if (options->json != NULL)
+        return zipccl_usage_error(program, "trace check: -J is for 'trace info'");
+    zipccl_status status = zipccl_trace_check_print(options->path, stdout, &error);
+    return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
+}
+
 int zipccl_trace_command(int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, "info TRACE | import FILE... -o OUT", doc, NULL, NULL, NULL};
+        option_table,
+        parse_option,
+        "info TRACE | check TRACE | import FILE... -o OUT | generate ... -o OUT | models",
+        doc,
+        NULL,
+        NULL,
+        NULL};
     struct options options = {0};
     struct zipccl_error error = {""};
     bool helped;
 
     if (argc > 1 && strcmp(argv[1], "import") == 0)
         return zipccl_import_command(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "generate") == 0)
+        return zipccl_generate_command(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "models") == 0)
+        return zipccl_models_command(argc - 1, argv + 1);
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl trace", &options, &helped);
 
     if (code != ZIPCCL_EXIT_OK || helped)
         return code;
-    if (options.action == NULL || strcmp(options.action, "info") != 0)
-        return zipccl_usage_error(program, "trace: expected 'info' or 'import', found '%s'",
-                                  options.action != NULL ? options.action : "nothing");
+    bool checks = options.action != NULL && strcmp(options.action, "check") == 0;
+
+    if (!checks && (options.action == NULL || strcmp(options.action, "info") != 0))
+        return zipccl_usage_error(
+            program,
+            "trace: expected 'info', 'check', 'import', 'generate' or 'models', found '%s'",
+            options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
-        return zipccl_usage_error(program, "trace info: name a trace");
+        return zipccl_usage_error(program, "trace %s: name a trace", options.action);
+    if (checks)
+        return check_trace(&options);
     zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_output_spare_trace,
                                           zipccl_trace_info_print, zipccl_trace_info_json, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);

@@ -27,7 +27,8 @@ static const struct command {
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster", run_replay},
     {"perf", "measure a collective on real ranks, raw and compressed", run_perf},
-    {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
+    {"trace", "look at a training trace; import one from another tool, or make one up",
+     zipccl_trace_command},
     {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
      zipccl_codec_command},
     {"compare", "predicted and measured, or before and after, row by row", zipccl_compare_command},

@@ -37,3 +37,6 @@ if(TARGET zipccl_link)
         ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(cli_fit PROPERTIES TIMEOUT 300)
 endif()
+add_test(NAME cli_generate COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_generate.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_generate PROPERTIES TIMEOUT 300)

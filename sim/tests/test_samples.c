@@ -6,6 +6,7 @@
 #include "sim/samples.h"
 
 #include "core/codec.h"
+#include "sim/gaussian.h"
 #include "traces/safetensors.h"
 
 #include <criterion/criterion.h>
@@ -91,6 +92,37 @@ Test(samples, without_a_sample_gaussian_data_stand_in)
     cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_MODEL);
     zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, 1 << 20, 1, &mean, &longest);
     cr_assert(fabs(2097152.0 / (double)mean - 1.504) < 0.008, "%.4f", 2097152.0 / (double)mean);
+    zipccl_samples_close(s);
+}
+
+/* Tokens in fp8 share a scale for 128 values, which takes the largest to the type's largest. */
+Test(samples, gaussian_fp8_uses_the_whole_range_and_has_no_nan)
+{
+    static uint8_t data[1000];
+    struct zipccl_samples *s = open_samples(NULL, 0);
+    size_t mean, longest;
+    uint32_t set;
+
+    for (int type = 0; type < 2; type++) {
+        enum zipccl_dtype dtype = type == 0 ? ZIPCCL_FLOAT8_E4M3 : ZIPCCL_FLOAT8_E5M2;
+        uint8_t largest = type == 0 ? 0x7e : 0x7b; /* 448, 57344 */
+        size_t negative = 0;
+
+        cr_assert_eq(zipccl_gaussian_fill(dtype, data, sizeof data, NULL), ZIPCCL_OK);
+        for (size_t i = 0; i < sizeof data; i += 128) {
+            uint8_t most = 0;
+
+            for (size_t j = i; j < i + 128 && j < sizeof data; j++) {
+                most = (data[j] & 0x7f) > most ? data[j] & 0x7f : most;
+                negative += data[j] >> 7;
+            }
+            cr_expect_eq(most, largest);
+        }
+        cr_expect(negative > 400 && negative < 600, "%zu", negative);
+        cr_assert_eq(zipccl_samples_bind(s, dtype, NULL, 0, &set, NULL), ZIPCCL_OK);
+        zipccl_samples_bytes(s, set, 1 << 20, 1, &mean, &longest);
+        cr_expect(mean > 700000 && mean < (1 << 20), "%zu", mean);
+    }
     zipccl_samples_close(s);
 }
 

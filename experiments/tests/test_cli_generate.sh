@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_cli_generate.sh - steps made up at the command line: written, checked, replayed, refused
+#
+# test_cli_generate.sh BUILD    run from the root of the source tree
+. "$(dirname "$0")/cli_helpers.sh"
+
+cat >tiny.yaml <<'END'
+name: tiny
+description: eight small layers
+source: "made up for this test"
+layers: 8
+hidden: 64
+ffn: 256
+heads: 4
+vocab: 64
+gated: true
+END
+# 2 ms a layer forward, 4 ms backward, nothing else.
+cat >times.yaml <<'END'
+embedding_forward: 0ms
+embedding_backward: 0ms
+attention_forward: 1ms
+attention_backward: 2ms
+mlp_forward: 1ms
+mlp_backward: 2ms
+head_forward: 0ms
+head_backward: 0ms
+optimizer: 0ms
+END
+echo '{"model_type":"llama","hidden_size":64,"intermediate_size":256,"num_attention_heads":4,"num_hidden_layers":8,"vocab_size":64}' >config.json
+sed 's/1ms/1/' times.yaml >nounit.yaml
+echo 'attention: 1ms' >badtimes.yaml
+generate="$zipccl trace generate"
+
+# ---- models
+works "70,553,706,496" "$zipccl" trace models
+works "671,026,419,200" $generate --model list
+mkdir own
+cp tiny.yaml own
+works "tiny" "$zipccl" trace models --model-dir own
+
+# ---- what is written passes the check, is described, and replays
+$generate -m llama3-70b --dp 8 --estimate --gpu-memory 80GB >out 2>err || failed "an estimate: $(cat err)"
+grep -q "DOES NOT FIT" out && grep -q "warning: .* do not fit" err || failed "no warning: $(cat out err)"
+works "weight-sync" "$zipccl" trace generate --help
+works "bounds by formula" $generate -m qwen3-0.6b --dp 8 --sharding fsdp -c h100-8x8-400g --set nodes=1 -o fsdp.jsonl.gz
+works "ok: qwen3-0.6b" "$zipccl" trace check fsdp.jsonl.gz
+works "nothing measured" "$zipccl" trace info fsdp.jsonl.gz
+grep -q "names bound, .* 0 missing" out || failed "no samples bound: $(cat out)"
+works "end to end" "$zipccl" replay fsdp.jsonl.gz -c h100-8x8-400g --set nodes=1 -f t0
+works "wrote" $generate -m config.json --tp 2 --sp --dp 2 --peak 100TFLOPS --mfu 0.5 -o peak.jsonl
+grep -q '"duration_s"' peak.jsonl || failed "no durations in peak.jsonl"
+grep -q '"flops"' peak.jsonl && failed "flops in peak.jsonl, which would be taken before durations"
+works "GB a rank" $generate -m llama3-8b --workload weight-sync --sync all-gather --dp 8 --samples none -o sync.jsonl
+works "no compute events" "$zipccl" trace check sync.jsonl
+
+# step NAME RANKS OPTION... - the simulated raw step in ms, of a trace of 'tiny' with given times
+step() {
+    local name=$1 ranks=$2
+    shift 2
+    works "" $generate -m tiny.yaml --seq 64 --times times.yaml "$@" -q -o "$name.jsonl"
+    works "" "$zipccl" trace check "$name.jsonl"
+    works "" "$zipccl" replay "$name.jsonl" -c h100-8x8-400g --set nodes=1 --set gpus_per_node="$ranks" --set nic.per_node="$ranks" -m raw -f t0 -q -J "$name.json"
+    sed -n 's/.*"step_time_raw_s": \([0-9.e-]*\).*/\1/p' "$name.json"
+}
+
+# expect MS NAME RANKS OPTION... - that step, within 0.5 ms for the messages
+expect() {
+    local want=$1 got
+    shift
+    got=$(step "$@")
+    awk -v a="$got" -v b="$want" 'BEGIN {d = 1000 * a - b; exit !(a != "" && d >= 0 && d < 0.5)}' ||
+        failed "step of $* is '$got' s, expected $want ms and little more"
+}
+
+# ---- 1F1B takes m + p - 1 turns, interleaved m + (p - 1) / v
+expect 132 plain 4 --pp 4 --global-batch 8
+expect 114 woven 4 --pp 4 --vpp 2 --global-batch 8
+expect 66 short 4 --pp 4 --vpp 2 --global-batch 4
+expect 60 few 4 --pp 4 --global-batch 2
+
+# ---- a loop and its copies take the same time
+for options in "--pp 4 --global-batch 12" "--pp 2 --vpp 2 --tp 2 --sp --global-batch 8" \
+    "--dp 4 --global-batch 20 --sharding ddp" "--cp 2 --tp 2 --global-batch 3 --recompute full" \
+    "--dp 4 --global-batch 12 --sharding fsdp" "--pp 2 --dp 2 --global-batch 12 --overlap param"; do
+    loop=$(step loop 4 $options)
+    copy=$(step copy 4 $options --unroll)
+    awk -v a="$loop" -v b="$copy" 'BEGIN {exit !(a != "" && a - b < 1e-9 * a && b - a < 1e-9 * a)}' ||
+        failed "steps of $options: '$loop' s as loops, '$copy' s as copies"
+    [ "$(wc -l <loop.jsonl)" -lt "$(wc -l <copy.jsonl)" ] || failed "$options: no line saved"
+done
+
+# ---- what is refused, with the reason
+refuses "no model is named \"llama\"" $generate -m llama -o x.jsonl
+refuses "no --model given" $generate -o x.jsonl
+refuses "no -o OUT given" $generate -m llama3-8b
+refuses "exclude each other" $generate -m llama3-8b --estimate -o x.jsonl
+refuses "does not divide the 32 heads" $generate -m llama3-8b --tp 3 -o x.jsonl
+refuses "is no multiple of tp x pp x cp" $generate -m llama3-8b --tp 8 --gpus 12 -o x.jsonl
+refuses "exclude each other" $generate -m llama3-8b --dp 2 --gpus 12 -o x.jsonl
+refuses "expected one of" $generate -m llama3-8b --sharding zero9 -o x.jsonl
+refuses "expected one of" $generate -m llama3-8b --overlap grad,magic -o x.jsonl
+refuses "go together" $generate -m llama3-8b --peak 100TFLOPS -o x.jsonl
+refuses "--seq" $generate -m llama3-8b --seq 0 -o x.jsonl
+refuses "name one" $generate -m llama3-8b --set nic.rate=1Gbps -o x.jsonl
+refuses "No such file" $generate -m llama3-8b --samples none.safetensors -o x.jsonl
+refuses "overwrite an input" $generate -m tiny.yaml -o tiny.yaml
+refuses "attention_forward" $generate -m tiny.yaml --times nounit.yaml -o x.jsonl
+refuses "unknown key \"attention\"" $generate -m tiny.yaml --times badtimes.yaml -o x.jsonl
+refuses "dp is 1" $generate -m tiny.yaml --workload weight-sync -o x.jsonl
+refuses "unexpected argument" "$zipccl" trace models all
+refuses "name a trace" "$zipccl" trace check
+head -3 plain.jsonl >cut.jsonl
+refuses "cut.jsonl" "$zipccl" trace check cut.jsonl
+refuses "tiny.yaml" "$zipccl" trace check tiny.yaml
+
+finish

@@ -1,0 +1,36 @@
+/*
+ * flat_yaml.h - a YAML file of keys and single values, all read as text
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_MODELS_FLAT_YAML_H
+#define ZIPCCL_MODELS_FLAT_YAML_H
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+#define ZIPCCL_FLAT_YAML_MAX_KEYS 64
+
+struct zipccl_flat_yaml {
+    size_t n;
+    char **values; /* [n] in the order of the keys; NULL: not in the file */
+};
+
+/*
+ * Read 'path', a mapping of some of 'keys' [n] to texts of at most 255 characters.
+ *
+ * what  names the content in errors: "a model"
+ *
+ * Release with zipccl_flat_yaml_free().  ZIPCCL_ERR_IO, or ZIPCCL_ERR_INPUT with file, line, what
+ * was found and what was expected; unknown and doubled keys are errors.
+ */
+zipccl_status zipccl_flat_yaml_load(const char *path, const char *what, const char *const *keys,
+                                    size_t n, struct zipccl_flat_yaml *out,
+                                    struct zipccl_error *error);
+void zipccl_flat_yaml_free(struct zipccl_flat_yaml *yaml);
+
+/* Line on which 'key' stands at the left margin of 'path'; 0 if none does. */
+unsigned zipccl_flat_yaml_line(const char *path, const char *key);
+
+#endif
