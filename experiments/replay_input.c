@@ -129,7 +129,7 @@ static zipccl_status import_path(const char *path, const struct zipccl_import_op
     zipccl_import_files_free(files, n);
     /* A profile or a log has no tensors at all; a SimAI workload says by --samples what it moves. */
     if (status == ZIPCCL_OK && options->samples == NULL &&
-        (strcmp(input->report.format, "kineto") == 0 || strcmp(input->report.format, "nccl") == 0))
+        strcmp(input->report.format, "simai") != 0)
         status = bind_bundled(input, error);
     return status;
 }

@@ -6,6 +6,7 @@
 #ifndef ZIPCCL_TRACES_IMPORT_INTERNAL_H
 #define ZIPCCL_TRACES_IMPORT_INTERNAL_H
 
+#include "traces/arena.h"
 #include "traces/import.h"
 
 /* One import while it runs; everything is borrowed. */
@@ -29,12 +30,24 @@ struct zipccl_import_format {
 extern const struct zipccl_import_format zipccl_import_simai;
 extern const struct zipccl_import_format zipccl_import_kineto;
 extern const struct zipccl_import_format zipccl_import_nccl;
+extern const struct zipccl_import_format zipccl_import_aicb;
 
 struct zipccl_safetensors;
 
 /* Open the samples of the options as a reader of the output will find them. */
 zipccl_status zipccl_import_open_samples(const struct zipccl_importer *importer,
                                          const struct zipccl_safetensors **out);
+
+/*
+ * What the trace is called: as the options say, else as the file without folder and endings, or as
+ * the folder of several files; 'fallback' if a trace cannot bear it.
+ */
+const char *zipccl_import_trace_name(const struct zipccl_importer *importer,
+                                     struct zipccl_arena *arena, const char *fallback);
+
+/* Choose a class of samples for each op and type, NULL where there is none; nothing without samples. */
+zipccl_status zipccl_import_bind_samples(const struct zipccl_importer *importer,
+                                         const char *bound[ZIPCCL_NUM_OPS][ZIPCCL_NUM_DTYPES]);
 
 /*
  * Add 'n' to the item 'what' of the report; the text, printf-formatted, is that of the first call.

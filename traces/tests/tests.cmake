@@ -23,6 +23,9 @@ zipccl_criterion_test(test_import_nccl SOURCES tests/test_import_nccl.c tests/sc
     LIBS zipccl_traces)
 zipccl_criterion_test(test_import_kineto_files
     SOURCES tests/test_import_kineto_files.c tests/scratch.c LIBS zipccl_traces zipccl::yajl m)
+zipccl_criterion_test(test_import_aicb
+    SOURCES tests/test_import_aicb.c tests/expected.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl)
 # Sanitizers keep what is freed, and are slow: a smaller file then.
 if(ZIPCCL_SANITIZE)
     set(ZIPCCL_MEMORY_TEST_MB 20)
