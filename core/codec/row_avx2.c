@@ -90,6 +90,11 @@ ALWAYS_INLINE void group_codes(const uint64_t *planes, int nbits, uint8_t *codes
     store(codes + 32, codes_of(planes, nbits, 1));
 }
 
+ALWAYS_INLINE size_t fill(const uint8_t *in, uint64_t mask, uint8_t *d)
+{
+    return expand(in, mask, d);
+}
+
 #include "core/codec/row_ans.h"
 
 /* Split 32 bf16: low bytes to 'low'; returns the d. */
