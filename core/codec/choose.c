@@ -139,12 +139,23 @@ static uint32_t cost_of_counts(const struct choice *c, size_t i, uint8_t base,
                                const uint8_t bits[ZIPCCL_NUM_D])
 {
     const uint16_t *counts = c->coder->scratch->counts[i];
-    uint32_t other = bits[ZIPCCL_NUM_D - 1], saved = 0, n = 0;
+    int other = bits[ZIPCCL_NUM_D - 1], saved = 0;
+    int16_t gains[ZIPCCL_NUM_D], taken[ZIPCCL_NUM_D];
+    uint32_t n = 0;
     for (size_t k = 0; k < c->nlooks; k++)
         n += c->sample[k * c->nsub + i].nsampled;
-    for (uint32_t k = 0; k < ZIPCCL_NUM_D - 1; k++)
-        saved += counts[(uint8_t)(base - ZIPCCL_LEAST_D - k)] * (other - bits[k]);
-    return n * other - saved;
+    /* By exponents, which grow as d falls; the first of them is any other d's, without a gain. */
+    int first = base - ZIPCCL_LEAST_D - (ZIPCCL_NUM_D - 1);
+    for (int k = 0; k < ZIPCCL_NUM_D; k++)
+        gains[k] = (int16_t)(other - bits[ZIPCCL_NUM_D - 1 - k]);
+    if (first >= 0 && first + ZIPCCL_NUM_D <= 256)
+        memcpy(taken, counts + first, sizeof taken);
+    else
+        for (int k = 0; k < ZIPCCL_NUM_D; k++)
+            taken[k] = (int16_t)counts[(uint8_t)(first + k)];
+    for (int k = 0; k < ZIPCCL_NUM_D; k++)
+        saved += taken[k] * gains[k];
+    return n * (uint32_t)other - (uint32_t)saved;
 }
 
 /* Estimated bits of the superblock with 'base' [nsub], and of each sub-block unless 'each' is NULL. */

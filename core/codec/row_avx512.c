@@ -82,6 +82,11 @@ ALWAYS_INLINE size_t expand(const uint8_t *in, uint64_t mask, uint8_t *d)
     return (size_t)__builtin_popcountll(mask);
 }
 
+ALWAYS_INLINE size_t fill(const uint8_t *in, uint64_t mask, uint8_t *d)
+{
+    return expand(in, mask, d);
+}
+
 #include "core/codec/row_common.h"
 
 static void sample(const struct zipccl_fields *fields, const uint8_t *src, size_t i, size_t m,

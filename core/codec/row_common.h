@@ -10,6 +10,7 @@
  *                                       may write 64 bytes
  *   expand(in, mask, d)                 put in[0], in[1], ... at d[i] for each bit i of 'mask',
  *                                       return how many; may read 64 bytes
+ *   fill(in, mask, d)                   the same where all these d[i] are 0
  *
  * What these kernels write is the format; they are no model of speed.
  *
@@ -56,77 +57,92 @@ static inline uint64_t common_word(const uint8_t *p, size_t nbytes)
     return word;
 }
 
-/* Exponents of 'n' elements; returns how many elements have no bit set. */
+/* Exponents of 'n' <= 64 elements; returns how many elements have no bit set. */
 static inline uint32_t common_exponents(const struct zipccl_fields *fields, const uint8_t *src,
                                         size_t n, uint8_t *e)
 {
-    uint32_t nzero = 0;
+    /* As wide as the elements are, so that compilers count in vectors. */
+    uint16_t nzero = 0;
+    uint32_t nzero32 = 0;
     switch (fields->split) {
     case ZIPCCL_SPLIT_BF16:
         for (size_t j = 0; j < n; j++) {
             uint16_t x = common_u16(src + 2 * j);
             e[j] = (uint8_t)(x >> 7);
-            nzero += x == 0;
+            nzero = (uint16_t)(nzero + (x == 0));
         }
         break;
     case ZIPCCL_SPLIT_FP16:
         for (size_t j = 0; j < n; j++) {
             uint16_t x = common_u16(src + 2 * j);
             e[j] = x >> 10 & 31;
-            nzero += x == 0;
+            nzero = (uint16_t)(nzero + (x == 0));
         }
         break;
     case ZIPCCL_SPLIT_FP32:
         for (size_t j = 0; j < n; j++) {
             uint32_t x = common_u32(src + 4 * j);
             e[j] = (uint8_t)(x >> 23);
-            nzero += x == 0;
+            nzero32 += x == 0;
         }
         break;
     default:
         for (size_t j = 0; j < n; j++) {
             e[j] = fields->split == ZIPCCL_SPLIT_E4M3 ? src[j] >> 3 & 15 : src[j] >> 2 & 31;
-            nzero += src[j] == 0;
+            nzero32 += src[j] == 0;
         }
         break;
     }
-    return nzero;
+    return nzero + nzero32;
+}
+
+/* 'full', whether there is a whole sub-block, is a constant. */
+static inline void sample_runs(const struct zipccl_fields *fields, const uint8_t *src, size_t i,
+                               size_t m, size_t look, bool full, struct zipccl_sample *s)
+{
+    s->taken = 0;
+    s->nsampled = s->nzero = 0;
+    for (size_t run = 0; run < 2; run++) {
+        size_t start = zipccl_sample_start(i, m, look, run),
+               len = full ? 32 : common_min(32, m - start);
+        memset(s->e + 32 * run, 0, 32);
+        s->taken |= common_mask(len) << 32 * run;
+        s->nsampled += (uint32_t)len;
+        s->nzero += common_exponents(fields, src + fields->size * start, len, s->e + 32 * run);
+    }
 }
 
 static inline void common_sample(const struct zipccl_fields *fields, const uint8_t *src, size_t i,
                                  size_t m, size_t look, struct zipccl_sample *s)
 {
-    uint32_t nvalid = 0, sum = 0, special = fields->special ? fields->special : 255;
-    s->taken = 0;
-    s->nsampled = s->nzero = 0;
-    memset(s->e, 0, sizeof s->e);
-    for (size_t run = 0; run < 2; run++) {
-        size_t start = zipccl_sample_start(i, m, look, run), len = common_min(32, m - start);
-        s->taken |= common_mask(len) << 32 * run;
-        s->nsampled += (uint32_t)len;
-        s->nzero += common_exponents(fields, src + fields->size * start, len, s->e + 32 * run);
-    }
+    uint8_t special = fields->special ? fields->special : 255, nvalid = 0;
+    uint16_t sum = 0; /* at most 64 * 254 */
+    if (m == ZIPCCL_SUBBLOCK)
+        sample_runs(fields, src, i, m, look, true, s);
+    else
+        sample_runs(fields, src, i, m, look, false, s);
     for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
-        bool valid = s->e[j] != 0 && s->e[j] != special;
-        nvalid += valid;
-        sum += valid ? s->e[j] : 0;
+        uint8_t e = s->e[j], valid = (e != 0) & (e != special);
+        nvalid = (uint8_t)(nvalid + valid);
+        sum = (uint16_t)(sum + (valid ? e : 0));
     }
-    uint32_t mean = nvalid ? (sum + nvalid / 2) / nvalid : 0;
-    uint32_t low = mean > 6 ? mean - 6 : 0, high = mean + 6;
+    unsigned mean = nvalid ? (sum + nvalid / 2u) / nvalid : 0;
+    uint8_t low = (uint8_t)(mean > 6 ? mean - 6 : 0),
+            high = (uint8_t)(mean + 6 < 255 ? mean + 6 : 255);
     sum = 0;
     for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
-        uint32_t e = s->e[j], pulled = e < low ? low : e > high ? high : e;
-        sum += e != 0 && e != special ? pulled : 0;
+        uint8_t e = s->e[j], pulled = e < low ? low : e > high ? high : e;
+        sum = (uint16_t)(sum + ((e != 0) & (e != special) ? pulled : 0));
     }
     s->nvalid = nvalid;
     s->sum = sum;
 }
 
-/* One group of 'len' elements; 'len' is a constant for all but the last. */
-static inline size_t split_group(const uint8_t *src, size_t len, uint8_t base, uint8_t *low,
-                                 uint8_t *words, uint8_t *out)
+/* Low bytes, d and words of one group; 'len' is a constant for all but the last. */
+static inline void split_group(const uint8_t *src, size_t len, uint8_t base, uint8_t *low,
+                               uint8_t *words, uint8_t *d)
 {
-    uint8_t d[ZIPCCL_GROUP], codes[ZIPCCL_GROUP];
+    uint8_t codes[ZIPCCL_GROUP];
     uint64_t plane[2];
     for (size_t j = 0; j < len; j++) {
         uint16_t x = common_u16(src + 2 * j);
@@ -138,52 +154,69 @@ static inline size_t split_group(const uint8_t *src, size_t len, uint8_t base, u
         codes[j] = d[j] < 3 ? d[j] : 3;
     group_planes(codes, 2, plane);
     memcpy(words, plane, sizeof plane);
-    return compress(d, plane[0] & plane[1], out);
 }
 
+/* Which elements of a group escape by both words. */
+static inline uint64_t escapes_of(const uint8_t *words)
+{
+    uint64_t plane[2];
+    memcpy(plane, words, sizeof plane);
+    return plane[0] & plane[1];
+}
+
+/* A sub-block at a time: what compress() asks for is long known then (measured). */
 static inline size_t common_split(const uint8_t *src, size_t m, const uint8_t *bases, bool stream,
                                   uint8_t *low, uint8_t *words, uint8_t *escaped)
 {
-    uint8_t *out = escaped;
-    size_t i = 0;
+    uint8_t d[ZIPCCL_SUBBLOCK], *out = escaped;
     (void)stream;
-    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP)
-        out += split_group(src + 2 * i, ZIPCCL_GROUP, bases[i / ZIPCCL_SUBBLOCK], low + i,
-                           words + i / 4, out);
-    if (i < m)
-        out += split_group(src + 2 * i, m - i, bases[i / ZIPCCL_SUBBLOCK], low + i, words + i / 4,
-                           out);
+    for (size_t i = 0; i < m; i += ZIPCCL_SUBBLOCK) {
+        size_t len = common_min(ZIPCCL_SUBBLOCK, m - i), k = 0;
+        uint8_t base = bases[i / ZIPCCL_SUBBLOCK], *w = words + i / 4;
+        for (; k + ZIPCCL_GROUP <= len; k += ZIPCCL_GROUP)
+            split_group(src + 2 * (i + k), ZIPCCL_GROUP, base, low + i + k, w + k / 4, d + k);
+        if (k < len)
+            split_group(src + 2 * (i + k), len - k, base, low + i + k, w + k / 4, d + k);
+        for (k = 0; k < len; k += ZIPCCL_GROUP)
+            out += compress(d + k, escapes_of(w + k / 4), out);
+    }
     return (size_t)(out - escaped);
 }
 
-static inline size_t join_group(const uint8_t *low, const uint8_t *words, const uint8_t *next,
-                                size_t len, uint8_t base, uint8_t *dst)
+static inline void join_group(const uint8_t *low, const uint8_t *d, size_t len, uint8_t base,
+                              uint8_t *dst)
 {
-    uint8_t d[ZIPCCL_GROUP];
-    uint64_t plane[2];
-    memcpy(plane, words, sizeof plane);
-    group_codes(plane, 2, d);
-    size_t nescaped = expand(next, plane[0] & plane[1] & common_mask(len), d);
     for (size_t j = 0; j < len; j++) {
         uint8_t e = (uint8_t)(base - d[j]);
         uint16_t x = (uint16_t)(e << 7 | low[j] >> 1 | low[j] << 15);
         memcpy(dst + 2 * j, &x, 2);
     }
-    return nescaped;
 }
 
+/* A sub-block at a time: what fill() stores in pieces is best left alone before it is loaded whole. */
 static inline size_t common_join(const uint8_t *low, const uint8_t *words, const uint8_t *escaped,
                                  size_t m, const uint8_t *bases, bool stream, uint8_t *dst)
 {
+    uint8_t d[ZIPCCL_SUBBLOCK];
     const uint8_t *next = escaped;
-    size_t i = 0;
     (void)stream;
-    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP)
-        next += join_group(low + i, words + i / 4, next, ZIPCCL_GROUP, bases[i / ZIPCCL_SUBBLOCK],
-                           dst + 2 * i);
-    if (i < m)
-        next += join_group(low + i, words + i / 4, next, m - i, bases[i / ZIPCCL_SUBBLOCK],
-                           dst + 2 * i);
+    for (size_t i = 0; i < m; i += ZIPCCL_SUBBLOCK) {
+        size_t len = common_min(ZIPCCL_SUBBLOCK, m - i), k = 0;
+        for (; k < len; k += ZIPCCL_GROUP) {
+            uint64_t plane[2];
+            memcpy(plane, words + (i + k) / 4, sizeof plane);
+            uint64_t escapes = plane[0] & plane[1];
+            plane[0] &= ~escapes;
+            plane[1] &= ~escapes;
+            group_codes(plane, 2, d + k);
+            next += fill(next, escapes & common_mask(len - k), d + k);
+        }
+        uint8_t base = bases[i / ZIPCCL_SUBBLOCK];
+        for (k = 0; k + ZIPCCL_GROUP <= len; k += ZIPCCL_GROUP)
+            join_group(low + i + k, d + k, ZIPCCL_GROUP, base, dst + 2 * (i + k));
+        if (k < len)
+            join_group(low + i + k, d + k, len - k, base, dst + 2 * (i + k));
+    }
     return (size_t)(next - escaped);
 }
 
@@ -353,8 +386,10 @@ static inline size_t common_untier1(const uint8_t *words, const uint8_t *third,
             memcpy(&plane[2], third + i / 8, 8);
         for (int k = 0; k < width; k++)
             escapes &= plane[k];
+        for (int k = 0; k < width; k++)
+            plane[k] &= ~escapes;
         group_codes(plane, width, d);
-        next += expand(next, escapes, d);
+        next += fill(next, escapes, d);
         for (size_t j = 0; j < ZIPCCL_GROUP; j++)
             exponents[i + j] = (uint8_t)(base - d[j]);
     }
@@ -383,9 +418,9 @@ static inline void codes_of_tier(const uint8_t *d, const uint8_t lut[256], const
             codes[j] = lut[d[j]];
 }
 
-/* 'len' and 'width' are constants where it matters. */
-static inline size_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[256],
-                                const uint8_t *values, int width, uint8_t *planes, uint8_t *out)
+/* Returns which escape; 'len' and 'width' are constants where it matters. */
+static inline uint64_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[256],
+                                  const uint8_t *values, int width, uint8_t *planes)
 {
     uint8_t codes[ZIPCCL_GROUP];
     uint64_t plane[3], escapes = common_mask(len);
@@ -397,19 +432,26 @@ static inline size_t sift_group(const uint8_t *d, size_t len, const uint8_t lut[
         escapes &= plane[k];
         memcpy(planes + (size_t)k * nbytes, &plane[k], 8);
     }
-    return compress(d, escapes, out);
+    return escapes;
 }
 
+/* A sub-block's worth at a time, as common_split(). */
 static inline size_t sift_width(uint8_t *d, size_t m, const uint8_t lut[256], const uint8_t *values,
                                 int width, uint8_t *planes)
 {
     /* In place: what is written lies behind what is read. */
     uint8_t *out = d;
-    size_t i = 0;
-    for (; i + ZIPCCL_GROUP <= m; i += ZIPCCL_GROUP, planes += 8 * width)
-        out += sift_group(d + i, ZIPCCL_GROUP, lut, values, width, planes, out);
-    if (i < m)
-        out += sift_group(d + i, m - i, lut, values, width, planes, out);
+    for (size_t i = 0; i < m; i += ZIPCCL_SUBBLOCK) {
+        uint64_t escapes[ZIPCCL_SUBBLOCK / ZIPCCL_GROUP];
+        size_t len = common_min(ZIPCCL_SUBBLOCK, m - i), k = 0;
+        for (; k + ZIPCCL_GROUP <= len; k += ZIPCCL_GROUP, planes += 8 * width)
+            escapes[k / ZIPCCL_GROUP] =
+                sift_group(d + i + k, ZIPCCL_GROUP, lut, values, width, planes);
+        if (k < len)
+            escapes[k / ZIPCCL_GROUP] = sift_group(d + i + k, len - k, lut, values, width, planes);
+        for (k = 0; k < len; k += ZIPCCL_GROUP)
+            out += compress(d + i + k, escapes[k / ZIPCCL_GROUP], out);
+    }
     return (size_t)(out - d);
 }
 
@@ -438,15 +480,19 @@ static inline size_t unsift_group(const uint8_t *planes, const uint8_t *next, si
         plane[k] = common_word(planes + (size_t)k * nbytes, nbytes);
         escapes &= plane[k];
     }
+    if (width == 1) {
+        memset(d, of_code[0], ZIPCCL_GROUP);
+        return expand(next, escapes, d);
+    }
     group_codes(plane, width, codes);
     uint8_t d0 = of_code[0], d1 = of_code[1], d2 = of_code[2];
-    if (width < 3)
+    if (width == 2)
         for (size_t j = 0; j < ZIPCCL_GROUP; j++)
-            d[j] = codes[j] == 0 ? d0 : codes[j] == 1 ? d1 : d2;
+            d[j] = codes[j] == 0 ? d0 : codes[j] == 1 ? d1 : codes[j] == 2 ? d2 : 0;
     else
         for (size_t j = 0; j < ZIPCCL_GROUP; j++)
             d[j] = of_code[codes[j]];
-    return expand(next, escapes, d);
+    return fill(next, escapes, d);
 }
 
 static inline size_t unsift_width(const uint8_t *planes, const uint8_t *escaped, size_t m,
