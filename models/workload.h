@@ -95,22 +95,22 @@ enum zipccl_workload_kind {
 
 /* What a compute event does; a table of measured times has one entry each. */
 enum zipccl_workload_part {
-    ZIPCCL_PART_EMBEDDING,
-    ZIPCCL_PART_ATTENTION,
-    ZIPCCL_PART_MLP,
-    ZIPCCL_PART_ROUTER,
-    ZIPCCL_PART_EXPERTS,
-    ZIPCCL_PART_SHARED,
-    ZIPCCL_PART_HEAD,
-    ZIPCCL_PART_OPTIMIZER,
-    ZIPCCL_PART_NUM
+    ZIPCCL_LAYER_EMBEDDING,
+    ZIPCCL_LAYER_ATTENTION,
+    ZIPCCL_LAYER_MLP,
+    ZIPCCL_LAYER_ROUTER,
+    ZIPCCL_LAYER_EXPERTS,
+    ZIPCCL_LAYER_SHARED,
+    ZIPCCL_LAYER_HEAD,
+    ZIPCCL_LAYER_OPTIMIZER,
+    ZIPCCL_LAYER_NUM
 };
 
 struct zipccl_workload_times {
-    double forward_s[ZIPCCL_PART_NUM], backward_s[ZIPCCL_PART_NUM]; /* < 0: not in the table */
+    double forward_s[ZIPCCL_LAYER_NUM], backward_s[ZIPCCL_LAYER_NUM]; /* < 0: not in the table */
 };
 
-extern const char *const zipccl_workload_part_names[ZIPCCL_PART_NUM];
+extern const char *const zipccl_workload_part_names[ZIPCCL_LAYER_NUM];
 
 struct zipccl_workload {
     struct zipccl_workload_model model;

@@ -54,12 +54,12 @@ void workload_part_flops(struct workload_out *o)
     double t = (double)o->tokens, tp = o->w->tp, shard = (double)o->shard_tokens;
     double up = m->gated ? 3 : 2, h = m->hidden;
 
-    o->part_flops[ZIPCCL_PART_ATTENTION] = a.in + a.out + a.core;
-    o->part_flops[ZIPCCL_PART_MLP] = 2 * t * up * h * m->ffn / tp;
-    o->part_flops[ZIPCCL_PART_SHARED] = 2 * t * up * h * m->shared_ffn / tp;
-    o->part_flops[ZIPCCL_PART_ROUTER] = 2 * shard * h * m->experts;
-    o->part_flops[ZIPCCL_PART_EXPERTS] = 2 * shard * m->topk * up * h * m->expert_ffn;
-    o->part_flops[ZIPCCL_PART_HEAD] = 2 * t * m->vocab * h / tp;
+    o->part_flops[ZIPCCL_LAYER_ATTENTION] = a.in + a.out + a.core;
+    o->part_flops[ZIPCCL_LAYER_MLP] = 2 * t * up * h * m->ffn / tp;
+    o->part_flops[ZIPCCL_LAYER_SHARED] = 2 * t * up * h * m->shared_ffn / tp;
+    o->part_flops[ZIPCCL_LAYER_ROUTER] = 2 * shard * h * m->experts;
+    o->part_flops[ZIPCCL_LAYER_EXPERTS] = 2 * shard * m->topk * up * h * m->expert_ffn;
+    o->part_flops[ZIPCCL_LAYER_HEAD] = 2 * t * m->vocab * h / tp;
 }
 
 /* A call over tp; 'width' elements a token. */
@@ -118,7 +118,7 @@ static void ring(struct workload_out *o, bool backward, double flops, double byt
     const char *label = backward ? "attention core backward" : "attention core forward";
     uint64_t first = o->last[o->stage];
 
-    workload_compute(o, ZIPCCL_PART_ATTENTION, backward, label, flops / c, bytes / c);
+    workload_compute(o, ZIPCCL_LAYER_ATTENTION, backward, label, flops / c, bytes / c);
     workload_loop(o, c - 1, "ring");
     workload_wait(
         o, workload_call(o, &(struct workload_call){.label = backward ? "keys, values, gradients"
@@ -130,14 +130,14 @@ static void ring(struct workload_out *o, bool backward, double flops, double byt
                                                     .count = count,
                                                     .use = OF_KV,
                                                     .after = first}));
-    workload_compute(o, ZIPCCL_PART_ATTENTION, backward, label, flops / c, bytes / c);
+    workload_compute(o, ZIPCCL_LAYER_ATTENTION, backward, label, flops / c, bytes / c);
     workload_end(o, c - 1);
 }
 
 static void attention_forward(struct workload_out *o)
 {
     struct attention a = attention_of(o);
-    enum zipccl_workload_part part = ZIPCCL_PART_ATTENTION;
+    enum zipccl_workload_part part = ZIPCCL_LAYER_ATTENTION;
 
     enter(o, part, a.width);
     if (o->w->cp == 1) {
@@ -187,7 +187,7 @@ static void attention_backward(struct workload_out *o)
 {
     struct attention a = attention_of(o);
     bool again = o->w->recompute == ZIPCCL_RECOMPUTE_SELECTIVE;
-    enum zipccl_workload_part part = ZIPCCL_PART_ATTENTION;
+    enum zipccl_workload_part part = ZIPCCL_LAYER_ATTENTION;
     double core = (again ? 3 : 2) * a.core;
 
     if (o->w->tp == 1 && o->w->cp == 1) {
@@ -213,13 +213,13 @@ static void mlp_work(const struct workload_out *o, bool outer, double *flops, do
     double up = m->gated ? 3 : 2, h = m->hidden, tp = o->w->tp;
     double ffn = outer ? m->ffn : m->shared_ffn;
 
-    *flops = o->part_flops[outer ? ZIPCCL_PART_MLP : ZIPCCL_PART_SHARED];
+    *flops = o->part_flops[outer ? ZIPCCL_LAYER_MLP : ZIPCCL_LAYER_SHARED];
     *bytes = (2 * up * h * ffn + (double)o->tokens * (4 * h + 2 * up * ffn)) / tp;
 }
 
 void workload_mlp_forward(struct workload_out *o, bool outer)
 {
-    enum zipccl_workload_part part = outer ? ZIPCCL_PART_MLP : ZIPCCL_PART_SHARED;
+    enum zipccl_workload_part part = outer ? ZIPCCL_LAYER_MLP : ZIPCCL_LAYER_SHARED;
     double flops, bytes;
 
     mlp_work(o, outer, &flops, &bytes);
@@ -235,7 +235,7 @@ void workload_mlp_forward(struct workload_out *o, bool outer)
 
 void workload_mlp_backward(struct workload_out *o, bool outer)
 {
-    enum zipccl_workload_part part = outer ? ZIPCCL_PART_MLP : ZIPCCL_PART_SHARED;
+    enum zipccl_workload_part part = outer ? ZIPCCL_LAYER_MLP : ZIPCCL_LAYER_SHARED;
     double up = o->w->model.gated ? 2 : 1, flops, bytes;
 
     mlp_work(o, outer, &flops, &bytes);
@@ -276,7 +276,7 @@ void workload_block_backward(struct workload_out *o, bool moe)
 void workload_embedding_forward(struct workload_out *o)
 {
     o->place = EARLY;
-    workload_compute(o, ZIPCCL_PART_EMBEDDING, false, "embedding forward", 0,
+    workload_compute(o, ZIPCCL_LAYER_EMBEDDING, false, "embedding forward", 0,
                      4.0 * (double)o->tokens * o->w->model.hidden);
     if (o->w->tp > 1)
         workload_wait(
@@ -287,7 +287,7 @@ void workload_embedding_backward(struct workload_out *o)
 {
     o->place = EARLY;
     enter_backward(o);
-    workload_compute(o, ZIPCCL_PART_EMBEDDING, true, "embedding backward", 0,
+    workload_compute(o, ZIPCCL_LAYER_EMBEDDING, true, "embedding backward", 0,
                      8.0 * (double)o->tokens * o->w->model.hidden);
 }
 
@@ -297,9 +297,9 @@ void workload_head_forward(struct workload_out *o)
     double logits = (double)o->tokens * o->w->model.vocab / o->w->tp;
 
     o->place = LATE;
-    enter(o, ZIPCCL_PART_HEAD, o->w->model.hidden);
-    workload_compute(o, ZIPCCL_PART_HEAD, false, "head and loss forward",
-                     o->part_flops[ZIPCCL_PART_HEAD],
+    enter(o, ZIPCCL_LAYER_HEAD, o->w->model.hidden);
+    workload_compute(o, ZIPCCL_LAYER_HEAD, false, "head and loss forward",
+                     o->part_flops[ZIPCCL_LAYER_HEAD],
                      2.0 * o->w->model.vocab / o->w->tp * o->w->model.hidden + 12 * logits);
     if (o->w->tp > 1)
         workload_wait(o, workload_call(o, &(struct workload_call){.label = "loss over tp",
@@ -318,11 +318,11 @@ void workload_head_backward(struct workload_out *o)
 
     o->place = LATE;
     if (o->w->tp == 1) {
-        workload_compute(o, ZIPCCL_PART_HEAD, true, "head and loss backward",
-                         2 * o->part_flops[ZIPCCL_PART_HEAD], bytes);
+        workload_compute(o, ZIPCCL_LAYER_HEAD, true, "head and loss backward",
+                         2 * o->part_flops[ZIPCCL_LAYER_HEAD], bytes);
         return;
     }
     workload_marker(o, ON_COMPUTE, "loss is there");
-    column_backward(o, ZIPCCL_PART_HEAD, o->part_flops[ZIPCCL_PART_HEAD], bytes, o->w->model.hidden,
-                    true);
+    column_backward(o, ZIPCCL_LAYER_HEAD, o->part_flops[ZIPCCL_LAYER_HEAD], bytes,
+                    o->w->model.hidden, true);
 }

@@ -17,7 +17,7 @@ void zipccl_workload_init(struct zipccl_workload *w)
     w->imbalance = 1;
     w->sharding = ZIPCCL_SHARD_ZERO1;
     w->overlap_grad = w->overlap_p2p = true;
-    for (int i = 0; i < ZIPCCL_PART_NUM; i++)
+    for (int i = 0; i < ZIPCCL_LAYER_NUM; i++)
         w->times.forward_s[i] = w->times.backward_s[i] = -1;
 }
 

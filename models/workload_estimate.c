@@ -92,16 +92,16 @@ static void fill(const struct zipccl_workload *w, uint32_t s, struct zipccl_work
 static double layer_flops(const struct workload_out *o, bool moe, double *core)
 {
     const double *part = o->part_flops;
-    double sum = part[ZIPCCL_PART_ATTENTION];
+    double sum = part[ZIPCCL_LAYER_ATTENTION];
 
     *core = (double)o->tokens * (double)o->w->seq / o->w->tp * o->w->model.heads *
             (o->w->model.kv_lora > 0
                  ? (double)o->w->model.rope_dim + o->w->model.nope_dim + o->w->model.v_dim
                  : 2.0 * o->w->model.head_dim);
     if (moe)
-        return sum + part[ZIPCCL_PART_ROUTER] + part[ZIPCCL_PART_EXPERTS] +
-               part[ZIPCCL_PART_SHARED];
-    return sum + part[ZIPCCL_PART_MLP];
+        return sum + part[ZIPCCL_LAYER_ROUTER] + part[ZIPCCL_LAYER_EXPERTS] +
+               part[ZIPCCL_LAYER_SHARED];
+    return sum + part[ZIPCCL_LAYER_MLP];
 }
 
 static void add_work(const struct zipccl_workload *w, struct zipccl_workload_estimate *e)
@@ -113,7 +113,7 @@ static void add_work(const struct zipccl_workload *w, struct zipccl_workload_est
     if (o == NULL)
         return;
     for (uint32_t s = 0; s < w->pp; s++) {
-        double model = s == w->pp - 1 ? 3 * o->part_flops[ZIPCCL_PART_HEAD] : 0, own = model;
+        double model = s == w->pp - 1 ? 3 * o->part_flops[ZIPCCL_LAYER_HEAD] : 0, own = model;
 
         for (uint32_t c = 0; c < w->vpp; c++) {
             struct workload_range r = workload_chunk(w, c * w->pp + s);

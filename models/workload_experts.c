@@ -78,13 +78,13 @@ static void experts(struct workload_out *o, bool backward)
     const struct zipccl_workload_model *m = &o->w->model;
     const char *label = backward ? "experts backward" : "experts forward";
     double rows = (double)o->shard_tokens * m->topk, up = m->gated ? 3 : 2, h = m->hidden;
-    double flops = o->part_flops[ZIPCCL_PART_EXPERTS] * (backward ? 2 : 1);
+    double flops = o->part_flops[ZIPCCL_LAYER_EXPERTS] * (backward ? 2 : 1);
     double weights = 2 * up * h * m->expert_ffn * (m->experts / o->w->ep) * (backward ? 3 : 1);
     double moved = rows * (4 * h + 2 * up * m->expert_ffn) * (backward ? 2 : 1);
     uint64_t *counts, ids[MAX_DEPS], sent = o->shard_tokens * m->topk;
 
     if (o->header.nsplits == 0) {
-        workload_compute(o, ZIPCCL_PART_EXPERTS, backward, label, flops, weights + moved);
+        workload_compute(o, ZIPCCL_LAYER_EXPERTS, backward, label, flops, weights + moved);
         return;
     }
     counts = calloc(o->w->ep, sizeof *counts);
@@ -96,7 +96,7 @@ static void experts(struct workload_out *o, bool backward)
     for (uint32_t j = 0; j < o->w->ep; j++) {
         double part = (double)counts[j] * o->w->ep / (double)sent;
 
-        ids[j] = workload_compute_member(o, ZIPCCL_PART_EXPERTS, backward, label, flops * part,
+        ids[j] = workload_compute_member(o, ZIPCCL_LAYER_EXPERTS, backward, label, flops * part,
                                          weights + moved * part, j);
     }
     free(counts);
@@ -113,8 +113,8 @@ void workload_experts_forward(struct workload_out *o)
     double rows = 2.0 * (double)o->shard_tokens * m->hidden;
     uint64_t tokens, scales = 0, weights;
 
-    workload_compute(o, ZIPCCL_PART_ROUTER, false, "norm, router, permute forward",
-                     o->part_flops[ZIPCCL_PART_ROUTER], rows * (3 + m->topk));
+    workload_compute(o, ZIPCCL_LAYER_ROUTER, false, "norm, router, permute forward",
+                     o->part_flops[ZIPCCL_LAYER_ROUTER], rows * (3 + m->topk));
     if (m->shared_ffn > 0 && !o->w->overlap_shared)
         workload_mlp_forward(o, false);
     if (o->w->ep > 1)
@@ -138,7 +138,7 @@ void workload_experts_forward(struct workload_out *o)
     workload_wait(o, weights);
     experts(o, false);
     workload_wait(o, tokens_call(o, "combine", OF_COMBINE, ZIPCCL_BFLOAT16, m->hidden, true));
-    workload_compute(o, ZIPCCL_PART_ROUTER, false, "un-permute, residual forward", 0,
+    workload_compute(o, ZIPCCL_LAYER_ROUTER, false, "un-permute, residual forward", 0,
                      rows * (m->topk + 3));
 }
 
@@ -148,7 +148,7 @@ void workload_experts_backward(struct workload_out *o)
     double rows = 2.0 * (double)o->shard_tokens * m->hidden;
     uint64_t tokens, weights;
 
-    workload_compute(o, ZIPCCL_PART_ROUTER, true, "un-permute backward", 0, 2 * rows * m->topk);
+    workload_compute(o, ZIPCCL_LAYER_ROUTER, true, "un-permute backward", 0, 2 * rows * m->topk);
     tokens =
         tokens_call(o, "combine, gradients", OF_COMBINE_GRAD, ZIPCCL_BFLOAT16, m->hidden, false);
     if (m->shared_ffn > 0 && o->w->overlap_shared)
@@ -162,6 +162,6 @@ void workload_experts_backward(struct workload_out *o)
         workload_mlp_backward(o, false);
     workload_wait(o, tokens);
     workload_wait(o, weights);
-    workload_compute(o, ZIPCCL_PART_ROUTER, true, "permute, router, norm backward",
-                     2 * o->part_flops[ZIPCCL_PART_ROUTER], 2 * rows * (3 + m->topk));
+    workload_compute(o, ZIPCCL_LAYER_ROUTER, true, "permute, router, norm backward",
+                     2 * o->part_flops[ZIPCCL_LAYER_ROUTER], 2 * rows * (3 + m->topk));
 }

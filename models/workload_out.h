@@ -77,10 +77,10 @@ struct workload_out {
     uint64_t tokens, shard_tokens; /* of a rank and micro-batch; of those sp leaves to it */
     uint64_t id, times;            /* last id; how often the lines written now run */
     uint64_t ndeps, deps[MAX_DEPS];
-    uint64_t last[MAX_STAGES];          /* last compute event of each stage */
-    uint64_t grads[MAX_STAGES][2];      /* last reduction over DP and EDP; 0: none */
-    enum workload_place place;          /* of the layer being written */
-    double part_flops[ZIPCCL_PART_NUM]; /* forward, of one layer, micro-batch and rank */
+    uint64_t last[MAX_STAGES];           /* last compute event of each stage */
+    uint64_t grads[MAX_STAGES][2];       /* last reduction over DP and EDP; 0: none */
+    enum workload_place place;           /* of the layer being written */
+    double part_flops[ZIPCCL_LAYER_NUM]; /* forward, of one layer, micro-batch and rank */
     const char *classes[NUM_USES][NUM_PLACES];
     bool unbound[NUM_USES]; /* used, and without a class */
     struct workload_sums sums[MAX_STAGES];

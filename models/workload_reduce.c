@@ -208,7 +208,7 @@ void workload_finish(struct workload_out *o)
         workload_wait(o, o->grads[o->stage][1]);
         if (o->stage == 0 || o->stage == o->w->pp - 1)
             workload_wait(o, tied);
-        workload_compute(o, ZIPCCL_PART_OPTIMIZER, true, "gradient norm", 2 * owned,
+        workload_compute(o, ZIPCCL_LAYER_OPTIMIZER, true, "gradient norm", 2 * owned,
                          (o->w->fp32_reduce ? 4 : 2) * owned);
     }
     o->stage = 0;
@@ -217,7 +217,7 @@ void workload_finish(struct workload_out *o)
         double owned = (double)workload_owned(o->w, o->stage);
 
         workload_wait(o, norm);
-        workload_compute(o, ZIPCCL_PART_OPTIMIZER, false, "optimizer step", ADAM_FLOPS * owned,
+        workload_compute(o, ZIPCCL_LAYER_OPTIMIZER, false, "optimizer step", ADAM_FLOPS * owned,
                          (ADAM_BYTES + 2 + (o->w->fp32_reduce ? 4 : 2)) * owned);
         if (gathers)
             gather_stage(o);

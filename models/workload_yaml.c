@@ -188,28 +188,28 @@ zipccl_status zipccl_workload_model_open(const char *name_or_path, const char *s
     return zipccl_workload_model_yaml(path, out, error);
 }
 
-const char *const zipccl_workload_part_names[ZIPCCL_PART_NUM] = {
-    [ZIPCCL_PART_EMBEDDING] = "embedding",
-    [ZIPCCL_PART_ATTENTION] = "attention",
-    [ZIPCCL_PART_MLP] = "mlp",
-    [ZIPCCL_PART_ROUTER] = "router",
-    [ZIPCCL_PART_EXPERTS] = "experts",
-    [ZIPCCL_PART_SHARED] = "shared",
-    [ZIPCCL_PART_HEAD] = "head",
-    [ZIPCCL_PART_OPTIMIZER] = "optimizer",
+const char *const zipccl_workload_part_names[ZIPCCL_LAYER_NUM] = {
+    [ZIPCCL_LAYER_EMBEDDING] = "embedding",
+    [ZIPCCL_LAYER_ATTENTION] = "attention",
+    [ZIPCCL_LAYER_MLP] = "mlp",
+    [ZIPCCL_LAYER_ROUTER] = "router",
+    [ZIPCCL_LAYER_EXPERTS] = "experts",
+    [ZIPCCL_LAYER_SHARED] = "shared",
+    [ZIPCCL_LAYER_HEAD] = "head",
+    [ZIPCCL_LAYER_OPTIMIZER] = "optimizer",
 };
 
 zipccl_status zipccl_workload_times_open(const char *path, struct zipccl_workload_times *out,
                                          struct zipccl_error *error)
 {
-    char text[2 * ZIPCCL_PART_NUM][32];
-    const char *names[2 * ZIPCCL_PART_NUM];
+    char text[2 * ZIPCCL_LAYER_NUM][32];
+    const char *names[2 * ZIPCCL_LAYER_NUM];
     zipccl_status status = ZIPCCL_OK;
     struct zipccl_flat_yaml yaml;
     struct zipccl_error why;
 
-    for (int i = 0; i < 2 * ZIPCCL_PART_NUM; i++) {
-        bool once = i / 2 == ZIPCCL_PART_OPTIMIZER;
+    for (int i = 0; i < 2 * ZIPCCL_LAYER_NUM; i++) {
+        bool once = i / 2 == ZIPCCL_LAYER_OPTIMIZER;
 
         snprintf(text[i], sizeof text[i], "%s%s", zipccl_workload_part_names[i / 2],
                  once    ? (i % 2 ? "_" : "")
@@ -219,8 +219,8 @@ zipccl_status zipccl_workload_times_open(const char *path, struct zipccl_workloa
     }
     /* The optimizer has no backward pass: its second key is left out. */
     ZIPCCL_TRY(zipccl_flat_yaml_load(path, "a table of times, such as attention_forward: 1.2ms",
-                                     names, 2 * ZIPCCL_PART_NUM - 1, &yaml, error));
-    for (int i = 0; status == ZIPCCL_OK && i < 2 * ZIPCCL_PART_NUM - 1; i++) {
+                                     names, 2 * ZIPCCL_LAYER_NUM - 1, &yaml, error));
+    for (int i = 0; status == ZIPCCL_OK && i < 2 * ZIPCCL_LAYER_NUM - 1; i++) {
         double *at = i % 2 ? &out->backward_s[i / 2] : &out->forward_s[i / 2];
 
         if (yaml.values[i] != NULL &&
