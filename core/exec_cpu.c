@@ -160,6 +160,7 @@ static zipccl_status cpu_decode_sum(struct zipccl_exec *e, enum zipccl_dtype dty
     return status;
 }
 
+/* Parts are coded by the lane that asks, whatever the pool. */
 static zipccl_status cpu_encode_early(struct zipccl_exec *e, enum zipccl_dtype dtype,
                                       const void *src, size_t n, void *dst, size_t capacity,
                                       struct zipccl_encoder *encoder)

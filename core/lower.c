@@ -65,13 +65,14 @@ static bool has_parts(const struct lowering *l)
     return (resolve == ZIPCCL_STEP_NONE ? l->step : &l->plan->steps[resolve])->part != 0;
 }
 
-/* In parts, a message whose parts do not stand counts as one that overflowed. */
+/* A message that does not fit its capacity, or whose parts do not stand. */
 static bool n_overflows(const struct lowering *l, uint32_t src, uint32_t dst, size_t n)
 {
     enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
     struct zipccl_split_cut split = {0, 0, 0};
 
-    if (l->sizes->overflows(l->sizes->context, src, dst, n, zipccl_plan_fixed_bytes(l->plan, n)))
+    if (l->step->form != ZIPCCL_FORM_EXACT && l->sizes->overflows != NULL &&
+        l->sizes->overflows(l->sizes->context, src, dst, n, zipccl_plan_fixed_bytes(l->plan, n)))
         return true;
     if (has_parts(l) && l->sizes->bytes != NULL)
         split = zipccl_split_of(dtype, n);
@@ -85,7 +86,7 @@ static bool overflows(const struct lowering *l, const struct zipccl_group *g, ui
     size_t n = message_n(l, g, from, to, b);
     uint32_t src, dst;
 
-    if (l->sizes->overflows == NULL || !is_coded(l, n))
+    if (!is_coded(l, n) || (l->sizes->overflows == NULL && !has_parts(l)))
         return false;
     name_ends(l, g, from, to, b, &src, &dst);
     return n_overflows(l, src, dst, n);
@@ -501,10 +502,13 @@ bool zipccl_lower_overflows(const struct zipccl_plan *plan, const struct zipccl_
 {
     struct lowering l = {.plan = plan, .topology = topology, .sizes = sizes};
 
-    for (uint32_t i = 0; sizes != NULL && sizes->overflows != NULL && i < plan->nsteps; i++) {
+    for (uint32_t i = 0; sizes != NULL && i < plan->nsteps; i++) {
+        bool fixed = plan->steps[i].form == ZIPCCL_FORM_FIXED && sizes->overflows != NULL;
+
+        if (plan->steps[i].kind != ZIPCCL_STEP_EXCHANGE || !(fixed || plan->steps[i].part != 0))
+            continue;
         enter(&l, i);
-        if (l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_FIXED &&
-            step_overflows(&l))
+        if (step_overflows(&l))
             return true;
     }
     return false;

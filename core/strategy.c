@@ -130,7 +130,8 @@ static zipccl_status try_candidate(const struct question *q, const struct zipccl
                                    q->max_staging_bytes, &plan));
         *nchunks = plan->nchunks;
         over = zipccl_lower_overflows(plan, q->placement->topology, q->sizes);
-        if (!over || pairs)
+        if (!over ||
+            (pairs && !strategy->exact_sizes)) /* an exact one has parts that do not stand */
             ZIPCCL_TRY(price_candidate(q, strategy, plan));
         else
             zipccl_plan_destroy(plan);

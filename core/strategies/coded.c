@@ -107,9 +107,11 @@ bool zipccl_serves_split(const struct zipccl_call *call)
 
 uint32_t zipccl_coded_split_chunks(const struct zipccl_call *call, uint32_t nchunks)
 {
+    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
     size_t most = call->count / ZIPCCL_SPLIT_LEAST_N;
 
-    return nchunks > most ? (uint32_t)most : nchunks;
+    /* The two ends of a pair see other counts: they agree on chunks before. */
+    return !uneven && nchunks > most ? (uint32_t)most : nchunks;
 }
 
 static void add_pipeline(struct zipccl_coded *coded)

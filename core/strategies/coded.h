@@ -45,7 +45,7 @@ struct zipccl_coded {
 /* What plans in parts serve: ops that only move data, from the shortest message on that is cut. */
 bool zipccl_serves_split(const struct zipccl_call *call);
 
-/* At most so many chunks that full ones are still cut in parts. */
+/* At most so many chunks that full ones are still cut in parts; for uneven ops as many as asked. */
 uint32_t zipccl_coded_split_chunks(const struct zipccl_call *call, uint32_t nchunks);
 
 /*

@@ -203,6 +203,48 @@ static void check_conservation(const struct zipccl_topology *t)
             }
 }
 
+static size_t tiny(void *context, uint32_t src, uint32_t dst, size_t n)
+{
+    (void)src;
+    (void)dst;
+    return 100 + n * *(const size_t *)context / 16;
+}
+
+/* Messages shorter than their early parts: fixed ones are sent again, of exact ones the chooser hears. */
+Test(lower, parts_that_do_not_stand_are_told)
+{
+    static const char *const names[] = {"fixed split", "exact split"};
+    struct zipccl_topology *t = make_topology(2, 2);
+    size_t sixteenths = 1;
+    struct zipccl_wire_sizes sizes = {.bytes = tiny, .context = &sixteenths};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct zipccl_call call = make_call(ZIPCCL_ALLTOALL, 100003, 4);
+        struct zipccl_plan *plan = NULL;
+        struct matrix stands, falls;
+        uint32_t rounds;
+
+        cr_assert_eq(
+            zipccl_strategy_find(names[i])->build(&call, t, 1, 1, ZIPCCL_CLASS_SETTLED, 0, &plan),
+            ZIPCCL_OK);
+        sixteenths = 21;
+        cr_assert_not(zipccl_lower_overflows(plan, t, &sizes));
+        lower_all(plan, t, &sizes, &stands, &rounds);
+        sixteenths = 1;
+        cr_assert(zipccl_lower_overflows(plan, t, &sizes));
+        lower_all(plan, t, &sizes, &falls, &rounds);
+        if (i == 0) /* all of it again, raw */
+            cr_assert_eq(falls.nbytes[0][1], stands.nbytes[0][1] + 2 * call.count);
+        else /* what left early was in vain */
+            cr_assert_eq(falls.nbytes[0][1],
+                         tiny(&sixteenths, 0, 0, call.count) + 4 +
+                             zipccl_split_of(ZIPCCL_BFLOAT16, call.count).head +
+                             zipccl_split_of(ZIPCCL_BFLOAT16, call.count).early);
+        zipccl_plan_destroy(plan);
+    }
+    zipccl_topology_destroy(t);
+}
+
 Test(lower, every_rank_receives_what_the_op_says)
 {
     static const uint32_t shapes[][2] = {{1, 1}, {1, 2}, {1, 5}, {2, 2}, {2, 4}, {3, 3}, {4, 1}};

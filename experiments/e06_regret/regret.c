@@ -1,7 +1,7 @@
 /*
  * regret.c - the grid of e06: how far the chooser's plans are from the best candidates
  *
- * usage: regret [-q] > FILE.csv   -q: a ninth of the grid.  One line for each point; progress goes to
+ * usage: regret [EVERY] > FILE.csv   one point in EVERY (default 1: all), one line each; progress goes to
  * the error output.  Simulated (T2), nothing is measured.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define KI ((size_t)1 << 10)
 #define MI ((size_t)1 << 20)
@@ -30,7 +29,7 @@ static const struct machine {
     double Bps, launch_s, fence_s, nvlink_Bps, nvlink_alpha_s, copy_Bps;
 } machines[] = {{4e9, 1e-6, 1e-6, 5e9, 1e-6, 10e9}, {100e9, 5e-6, 10e-6, 200e9, 2e-6, 2000e9}};
 
-static const size_t sizes[] = {16 * KI, 256 * KI, 4 * MI, 64 * MI};
+static const size_t sizes[] = {16 * KI, 256 * KI, 2 * MI, 16 * MI};
 static const double ratios[] = {1.25, 1.5};
 
 enum { MOST_CASES = ZIPCCL_NUM_OPS * LENGTH(sizes) * LENGTH(ratios) };
@@ -62,14 +61,15 @@ static struct zipccl_cluster cluster_of(const struct shape *s, const struct link
                                    .fence_s = m->fence_s};
 }
 
-static uint32_t fill_cases(struct zipccl_regret_case *cases, uint32_t every)
+/* '*next' counts the points of the grid. */
+static uint32_t fill_cases(struct zipccl_regret_case *cases, uint32_t every, uint32_t *next)
 {
-    uint32_t n = 0, k = 0;
+    uint32_t n = 0;
 
     for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++)
         for (unsigned s = 0; s < LENGTH(sizes); s++)
             for (unsigned r = 0; r < LENGTH(ratios); r++)
-                if (k++ % every == 0)
+                if ((*next)++ % every == 0)
                     cases[n++] = (struct zipccl_regret_case){.call = {.op = (enum zipccl_op)op,
                                                                       .dtype = ZIPCCL_BFLOAT16,
                                                                       .redop = ZIPCCL_SUM,
@@ -99,13 +99,16 @@ static void print_row(const struct shape *s, const struct link *l, const struct 
 
 int main(int argc, char **argv)
 {
-    uint32_t every = argc > 1 && strcmp(argv[1], "-q") == 0 ? 9 : 1, done = 0;
+    char *end = NULL;
+    unsigned long every = argc == 2 ? strtoul(argv[1], &end, 10) : 1;
+    uint32_t done = 0, next = 0;
     struct zipccl_regret_case *cases = calloc(MOST_CASES, sizeof(*cases));
     struct zipccl_regret *found = calloc(MOST_CASES, sizeof(*found));
     struct zipccl_error error = {""};
 
-    if (cases == NULL || found == NULL || argc > 2 || (argc == 2 && every == 1)) {
-        fprintf(stderr, "usage: regret [-q] > FILE.csv\n");
+    if (cases == NULL || found == NULL || argc > 2 || every < 1 || every > 1000 ||
+        (end != NULL && *end != 0)) {
+        fprintf(stderr, "usage: regret [EVERY] > FILE.csv, one point in EVERY, 1 to 1000\n");
         return 2;
     }
     printf("op,bytes,nodes,gpus_per_node,nics_per_node,rings,nic_GBps,codec_GBps,ratio");
@@ -120,7 +123,7 @@ int main(int argc, char **argv)
         const struct link *l = &links[i / LENGTH(shapes) % LENGTH(links)];
         const struct machine *m = &machines[i / LENGTH(shapes) / LENGTH(links)];
         struct zipccl_cluster c = cluster_of(s, l, m);
-        uint32_t n = fill_cases(cases, every);
+        uint32_t n = fill_cases(cases, (uint32_t)every, &next);
 
         if (zipccl_regret_measure(&c, cases, n, found, &error) != ZIPCCL_OK) {
             fprintf(stderr, "regret: %s\n", error.text);

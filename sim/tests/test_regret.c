@@ -16,7 +16,8 @@
 #define MEDIAN_GOAL 0.02
 #define WORST_GOAL  0.10
 
-enum { NUM_CASES = 14 };
+/* Under sanitizers messages take ten times as long. */
+enum { NUM_CASES = SANITIZED ? 7 : 14 };
 
 static double regrets[64];
 static unsigned npoints, failures;
@@ -84,10 +85,11 @@ static void run(const char *name, uint32_t nodes, uint32_t gpus, double nic_Bps,
 
 int main(void)
 {
-    run("8 nodes of 1, 0.1 GB/s", 8, 1, 0.1e9, 4e9);
-    run("2 nodes of 4, 10 GB/s", 2, 4, 10e9, 100e9);
-    if (!SANITIZED)
-        run("4 nodes of 2, 1 GB/s", 4, 2, 1e9, 4e9);
+    run("2 nodes of 2, 1 GB/s", 2, 2, 1e9, 4e9);
+    if (!SANITIZED) {
+        run("8 nodes of 1, 0.1 GB/s", 8, 1, 0.1e9, 4e9);
+        run("2 nodes of 4, 10 GB/s", 2, 4, 10e9, 100e9);
+    }
     if (npoints == 0)
         return 1;
     qsort(regrets, npoints, sizeof(*regrets), compare);
