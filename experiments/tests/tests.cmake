@@ -21,3 +21,6 @@ set_tests_properties(cli_kineto PROPERTIES TIMEOUT 600)
 add_test(NAME cli_files COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_files.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_files PROPERTIES TIMEOUT 600)
+add_test(NAME cli_plan COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_plan.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_plan PROPERTIES TIMEOUT 300)
