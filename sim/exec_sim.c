@@ -10,6 +10,7 @@
 #include "core/reduce.h"
 
 #include <simgrid/actor.h>
+#include <simgrid/engine.h>
 #include <simgrid/exec.h>
 #include <simgrid/host.h>
 #include <simgrid/semaphore.h>
@@ -401,6 +402,12 @@ static void sim_destroy(struct zipccl_exec *e)
     free(e);
 }
 
+static uint64_t sim_clock_ns(struct zipccl_exec *e)
+{
+    (void)e;
+    return (uint64_t)(simgrid_get_clock() * 1e9);
+}
+
 static const struct zipccl_exec_ops sim_ops = {
     .name = "sim",
     .encode = sim_encode,
@@ -422,6 +429,7 @@ static const struct zipccl_exec_ops sim_ops = {
     .step_end = sim_step_end,
     .fence = sim_fence,
     .encode_many = sim_encode_many,
+    .clock_ns = sim_clock_ns,
 };
 
 zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
