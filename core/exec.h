@@ -36,6 +36,9 @@ struct zipccl_exec_ops {
     void *(*alloc)(struct zipccl_exec *e, size_t nbytes);
     void (*free)(struct zipccl_exec *e, void *p);
     void (*destroy)(struct zipccl_exec *e);
+    /* Nanoseconds of a clock that only goes forward, from any start: real ones, or those of a
+     * simulation.  NULL if this exec has none; the communicator then learns no times. */
+    uint64_t (*clock_ns)(struct zipccl_exec *e);
     /* Set 'nbytes' to zero; in order with encode. */
     void (*zero)(struct zipccl_exec *e, void *dst, size_t nbytes);
     /* Around the work of one step of the codec lane: what a step computes is one launch, and done
@@ -57,9 +60,6 @@ struct zipccl_exec_ops {
     zipccl_status (*decode_sum)(struct zipccl_exec *e, enum zipccl_dtype dtype,
                                 struct zipccl_term *terms, size_t nterms, size_t n,
                                 uint32_t divisor, void *dst);
-    /* Nanoseconds of a clock that only goes forward, from any start: real ones, or those of a
-     * simulation.  NULL if this exec has none; the communicator then learns no times. */
-    uint64_t (*clock_ns)(struct zipccl_exec *e);
 };
 
 struct zipccl_exec {

@@ -327,6 +327,15 @@ static void cpu_event_destroy(struct zipccl_exec *e, struct zipccl_event *event)
     free(event);
 }
 
+static uint64_t cpu_clock_ns(struct zipccl_exec *e)
+{
+    struct timespec now;
+
+    (void)e;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void cpu_destroy(struct zipccl_exec *e)
 {
     struct exec_cpu *cpu = (struct exec_cpu *)e;
@@ -347,15 +356,6 @@ static void cpu_destroy(struct zipccl_exec *e)
     free(cpu);
 }
 
-static uint64_t cpu_clock_ns(struct zipccl_exec *e)
-{
-    struct timespec now;
-
-    (void)e;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static const struct zipccl_exec_ops cpu_ops = {
     .name = "cpu",
     .encode = cpu_encode,
@@ -370,12 +370,12 @@ static const struct zipccl_exec_ops cpu_ops = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .destroy = cpu_destroy,
+    .clock_ns = cpu_clock_ns,
     .zero = cpu_zero,
     .reduce_add = cpu_reduce_add,
     .reduce_round = cpu_reduce_round,
     .encode_many = cpu_encode_many,
     .decode_sum = cpu_decode_sum,
-    .clock_ns = cpu_clock_ns,
 };
 
 /* Memory and threads of an exec that is otherwise ready. */

@@ -397,15 +397,15 @@ static void sim_free(struct zipccl_exec *e, void *p)
     free(p);
 }
 
-static void sim_destroy(struct zipccl_exec *e)
-{
-    free(e);
-}
-
 static uint64_t sim_clock_ns(struct zipccl_exec *e)
 {
     (void)e;
     return (uint64_t)(simgrid_get_clock() * 1e9);
+}
+
+static void sim_destroy(struct zipccl_exec *e)
+{
+    free(e);
 }
 
 static const struct zipccl_exec_ops sim_ops = {
@@ -422,6 +422,7 @@ static const struct zipccl_exec_ops sim_ops = {
     .alloc = sim_alloc,
     .free = sim_free,
     .destroy = sim_destroy,
+    .clock_ns = sim_clock_ns,
     .zero = sim_zero,
     .reduce_add = sim_reduce_add,
     .reduce_round = sim_reduce_round,
@@ -429,7 +430,6 @@ static const struct zipccl_exec_ops sim_ops = {
     .step_end = sim_step_end,
     .fence = sim_fence,
     .encode_many = sim_encode_many,
-    .clock_ns = sim_clock_ns,
 };
 
 zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
