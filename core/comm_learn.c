@@ -167,24 +167,45 @@ zipccl_status zipccl_comm_best_of_kind(const struct zipccl_comm *comm,
     return ZIPCCL_OK;
 }
 
+/* Predicted times of the best plans of a mode by kind, all 0 if there is nothing to compare. */
+static zipccl_status predict(const struct zipccl_comm *comm, const struct zipccl_call *call,
+                             const struct zipccl_learnt_key *key, enum zipccl_mode mode,
+                             double predicted_s[ZIPCCL_NUM_KINDS], double *raw_wire_s)
+{
+    struct search search = {0};
+    double raw_s = 0;
+    bool none;
+
+    memset(predicted_s, 0, ZIPCCL_NUM_KINDS * sizeof *predicted_s);
+    *raw_wire_s = 0;
+    ZIPCCL_TRY(find_kinds(comm, call, key, mode, &search, &none));
+    for (int k = 0; k < ZIPCCL_NUM_KINDS && !none; k++) {
+        const struct zipccl_candidate *best = &search.best[k];
+
+        if (best->plan == NULL)
+            continue;
+        predicted_s[k] = best->cost.total_s;
+        if (k != ZIPCCL_PLAN_COMPRESSED && (raw_s == 0 || predicted_s[k] < raw_s)) {
+            raw_s = predicted_s[k];
+            *raw_wire_s = best->cost.wire_s;
+        }
+    }
+    release(&search, ZIPCCL_NO_KIND);
+    return ZIPCCL_OK;
+}
+
 zipccl_status zipccl_comm_learn_start(const struct zipccl_comm *comm,
                                       const struct zipccl_call *call, struct zipccl_even_class *cls)
 {
     struct zipccl_learnt_key key = {.ceiling = cls->state.narrowest, .kind = ZIPCCL_NO_KIND};
-    double predicted_s[ZIPCCL_NUM_KINDS] = {0}, wire_s[ZIPCCL_NUM_KINDS] = {0};
-    struct search search = {0};
-    bool none = true;
+    double predicted_s[ZIPCCL_NUM_KINDS] = {0}, wire_s = 0;
 
+    /* First what is cheap to price: small messages, of which there may be many kinds, end here. */
     if (comm->times)
-        ZIPCCL_TRY(find_kinds(comm, call, &key, ZIPCCL_MODE_ADAPTIVE, &search, &none));
-    for (int k = 0; k < ZIPCCL_NUM_KINDS && !none; k++) {
-        predicted_s[k] = search.best[k].plan != NULL ? search.best[k].cost.total_s : 0;
-        wire_s[k] = search.best[k].cost.wire_s;
-    }
-    release(&search, ZIPCCL_NO_KIND);
-    zipccl_trials_init(&cls->trials, predicted_s, 0);
-    if (cls->trials.now != ZIPCCL_NO_KIND)
-        zipccl_trials_init(&cls->trials, predicted_s, wire_s[cls->trials.now]);
+        ZIPCCL_TRY(predict(comm, call, &key, ZIPCCL_MODE_RAW, predicted_s, &wire_s));
+    if (zipccl_trials_worth(predicted_s, wire_s))
+        ZIPCCL_TRY(predict(comm, call, &key, ZIPCCL_MODE_ADAPTIVE, predicted_s, &wire_s));
+    zipccl_trials_init(&cls->trials, predicted_s, wire_s);
     return ZIPCCL_OK;
 }
 

@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of a full pair chunk if staging allows: 1 MiB of bf16.  Source: notes/simgrid section
- * 3.1, a window of 4 chunks hides the latencies at that size. */
-#define PAIR_CHUNK_N ((size_t)1 << 19)
-
-/* Chunks for which a pair chunk must fit the staging: as many as can be in flight. */
-#define PAIR_WINDOW ZIPCCL_MAX_SLOTS
-
 static bool is_uneven(const struct zipccl_call *call)
 {
     return call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
@@ -180,16 +173,17 @@ static zipccl_status choose(const struct zipccl_comm *comm, const struct zipccl_
 static zipccl_status settle_chunk_n(const struct zipccl_comm *comm, const struct zipccl_call *call,
                                     struct zipccl_pair_rule *rule)
 {
-    size_t chunk_n = PAIR_CHUNK_N;
+    size_t chunk_n = ZIPCCL_PAIR_CHUNK_N;
 
     while (chunk_n > 0) {
         struct zipccl_call window = *call;
         struct zipccl_plan *plan;
         size_t got;
 
-        window.count = PAIR_WINDOW * chunk_n;
+        window.count = ZIPCCL_PAIR_WINDOW * chunk_n;
         window.effort = rule->effort;
-        ZIPCCL_TRY(build(comm, rule->strategy, &window, PAIR_WINDOW, uneven_class(comm), &plan));
+        ZIPCCL_TRY(
+            build(comm, rule->strategy, &window, ZIPCCL_PAIR_WINDOW, uneven_class(comm), &plan));
         got = plan->chunk_n;
         zipccl_plan_destroy(plan);
         if (got == chunk_n || !rule->strategy->chunked) {
@@ -236,7 +230,7 @@ zipccl_status zipccl_comm_settle_pairs(struct zipccl_comm *comm, const struct zi
     zipccl_status status;
 
     if (!rule->known) {
-        window.count = PAIR_WINDOW * PAIR_CHUNK_N;
+        window.count = ZIPCCL_PAIR_WINDOW_N;
         ZIPCCL_TRY(pick(comm, &window, hoped_class(comm), NULL, &plan));
         rule->strategy = strategy_of(plan);
         rule->effort = (enum zipccl_effort)plan->effort;

@@ -36,6 +36,9 @@ struct zipccl_exec_ops {
     void *(*alloc)(struct zipccl_exec *e, size_t nbytes);
     void (*free)(struct zipccl_exec *e, void *p);
     void (*destroy)(struct zipccl_exec *e);
+    /* Nanoseconds of a clock that only goes forward, from any start: real ones, or those of a
+     * simulation.  NULL if this exec has none; the communicator then learns no times. */
+    uint64_t (*clock_ns)(struct zipccl_exec *e);
     /* Set 'nbytes' to zero; in order with encode. */
     void (*zero)(struct zipccl_exec *e, void *dst, size_t nbytes);
     /* Around the work of one step of the codec lane: what a step computes is one launch, and done
@@ -66,9 +69,6 @@ struct zipccl_exec_ops {
                                   struct zipccl_encoder *encoder);
     zipccl_status (*encode_rest)(struct zipccl_exec *e, struct zipccl_encoder *encoder,
                                  size_t *nbytes);
-    /* Nanoseconds of a clock that only goes forward, from any start: real ones, or those of a
-     * simulation.  NULL if this exec has none; the communicator then learns no times. */
-    uint64_t (*clock_ns)(struct zipccl_exec *e);
 };
 
 struct zipccl_exec {

@@ -352,6 +352,15 @@ static void cpu_event_destroy(struct zipccl_exec *e, struct zipccl_event *event)
     free(event);
 }
 
+static uint64_t cpu_clock_ns(struct zipccl_exec *e)
+{
+    struct timespec now;
+
+    (void)e;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void cpu_destroy(struct zipccl_exec *e)
 {
     struct exec_cpu *cpu = (struct exec_cpu *)e;
@@ -372,15 +381,6 @@ static void cpu_destroy(struct zipccl_exec *e)
     free(cpu);
 }
 
-static uint64_t cpu_clock_ns(struct zipccl_exec *e)
-{
-    struct timespec now;
-
-    (void)e;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static const struct zipccl_exec_ops cpu_ops = {
     .name = "cpu",
     .encode = cpu_encode,
@@ -395,6 +395,7 @@ static const struct zipccl_exec_ops cpu_ops = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .destroy = cpu_destroy,
+    .clock_ns = cpu_clock_ns,
     .zero = cpu_zero,
     .reduce_add = cpu_reduce_add,
     .reduce_round = cpu_reduce_round,
@@ -402,7 +403,6 @@ static const struct zipccl_exec_ops cpu_ops = {
     .decode_sum = cpu_decode_sum,
     .encode_early = cpu_encode_early,
     .encode_rest = cpu_encode_rest,
-    .clock_ns = cpu_clock_ns,
 };
 
 /* Memory and threads of an exec that is otherwise ready. */

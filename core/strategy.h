@@ -57,6 +57,15 @@ enum zipccl_mode {
  * window of 4 hides alpha at 1 MB chunks. */
 #define ZIPCCL_MAX_SLOTS 4u
 
+/* Elements of a full chunk of a pair if staging allows: 1 MiB of bf16.  Source: notes/simgrid section
+ * 3.1, a window of 4 chunks hides the latencies at that size. */
+#define ZIPCCL_PAIR_CHUNK_N ((size_t)1 << 19)
+
+/* Chunks for which a pair chunk must fit the staging: as many as can be in flight.  A communicator
+ * settles the strategy of all pairs once, for such a window. */
+#define ZIPCCL_PAIR_WINDOW   ZIPCCL_MAX_SLOTS
+#define ZIPCCL_PAIR_WINDOW_N (ZIPCCL_PAIR_WINDOW * ZIPCCL_PAIR_CHUNK_N)
+
 /* What ZIPCCL_EFFORT_RATIO saves: a byte for so many elements.  Source: bf16 ratios of 1.504 and 1.5158
  * in messages of 64 KiB (test_codec_ratio, test_codec_ans); other types have the same exponents. */
 #define ZIPCCL_RATIO_SAVES_ONE_OF 97u

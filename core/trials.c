@@ -22,6 +22,15 @@ static uint64_t to_ns(double seconds)
     return ns < 1 ? 1 : ns < (double)MOST_NS ? (uint64_t)ns : MOST_NS;
 }
 
+bool zipccl_trials_worth(const double *predicted_s, double wire_s)
+{
+    double native_s = predicted_s[ZIPCCL_PLAN_NATIVE], raw_s = predicted_s[ZIPCCL_PLAN_RAW];
+
+    if (!(raw_s > 0) || (native_s > 0 && native_s < raw_s))
+        raw_s = native_s;
+    return raw_s > 0 && 4 * wire_s >= raw_s;
+}
+
 void zipccl_trials_init(struct zipccl_trials *t, const double *predicted_s, double wire_s)
 {
     unsigned nkinds = 0;
@@ -40,7 +49,7 @@ void zipccl_trials_init(struct zipccl_trials *t, const double *predicted_s, doub
         if (t->now == ZIPCCL_NO_KIND || predicted_s[k] < predicted_s[t->now])
             t->now = k;
     }
-    t->on = nkinds > 1 && 4 * wire_s >= predicted_s[t->now];
+    t->on = nkinds > 1 && zipccl_trials_worth(predicted_s, wire_s);
 }
 
 int zipccl_trials_kind(const struct zipccl_trials *t, uint32_t call)

@@ -18,8 +18,8 @@
  *                            each time, longer the slower it was
  *
  * A kind is tried if it is predicted to take at most half as long again as the one in use, or less
- * than that one was seen to take.  Nothing is tried where less than a quarter of the fastest plan's
- * predicted time is spent on bytes: there is no time to gain for small messages.
+ * than that one was seen to take.  Nothing is tried where less than a quarter of the fastest
+ * uncompressed plan's predicted time is spent on bytes: small messages have no time to gain.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -72,9 +72,12 @@ struct zipccl_trials {
 
 /*
  * predicted_s  [ZIPCCL_NUM_KINDS] of the best plan of each kind; 0: there is none
- * wire_s       part of the time of the fastest of them that is spent on bytes
+ * wire_s       part of the time of the fastest uncompressed of them that is spent on bytes
  */
 void zipccl_trials_init(struct zipccl_trials *t, const double *predicted_s, double wire_s);
+
+/* True if the fastest uncompressed plan spends enough on bytes; arguments as above. */
+bool zipccl_trials_worth(const double *predicted_s, double wire_s);
 
 /* The kind of plan for call number 'call' of the period; whether it is to be timed. */
 int zipccl_trials_kind(const struct zipccl_trials *t, uint32_t call);

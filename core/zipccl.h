@@ -17,8 +17,8 @@
  * plan alone: contributions are added in fp32 in rank order and rounded once, or, in two levels, in
  * rank order within each node and then in node order, rounded once a level; avg divides before the
  * last rounding; a NaN becomes the type's canonical quiet NaN.  The other operators and types, and
- * native plans, have the transport's bits.  Capacity classes, which a communicator learns from what is
- * sent (core/classes.h), change what is on the wire and how fast it is, never a result.
+ * native plans, have the transport's bits.  What a communicator learns from its calls (classes.h,
+ * trials.h) changes what is on the wire and how fast it is, never a result.
  *
  * ZIPCCL_ERR_ARG and ZIPCCL_ERR_UNSUPPORTED are found before anything moves and leave the
  * communicator as it was; a rank that gets one alone lets the others wait, as with NCCL, until it

@@ -6,6 +6,7 @@
 #include "experiments/cluster_command.h"
 #include "experiments/codec_command.h"
 #include "experiments/compare_command.h"
+#include "experiments/plan_command.h"
 #include "experiments/program.h"
 #include "experiments/trace_command.h"
 
@@ -34,6 +35,8 @@ static const struct command {
     {"compare", "predicted and measured, or before and after, row by row", zipccl_compare_command},
     {"cluster", "list, show and check cluster descriptions; fit one to measurements",
      zipccl_cluster_command},
+    {"plan", "what would be chosen for one collective, why, and where that flips",
+     zipccl_plan_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
 };

@@ -10,6 +10,7 @@
 #include "core/reduce.h"
 
 #include <simgrid/actor.h>
+#include <simgrid/engine.h>
 #include <simgrid/exec.h>
 #include <simgrid/host.h>
 #include <simgrid/semaphore.h>
@@ -444,6 +445,12 @@ static void sim_free(struct zipccl_exec *e, void *p)
     free(p);
 }
 
+static uint64_t sim_clock_ns(struct zipccl_exec *e)
+{
+    (void)e;
+    return (uint64_t)(simgrid_get_clock() * 1e9);
+}
+
 static void sim_destroy(struct zipccl_exec *e)
 {
     free(e);
@@ -463,6 +470,7 @@ static const struct zipccl_exec_ops sim_ops = {
     .alloc = sim_alloc,
     .free = sim_free,
     .destroy = sim_destroy,
+    .clock_ns = sim_clock_ns,
     .zero = sim_zero,
     .reduce_add = sim_reduce_add,
     .reduce_round = sim_reduce_round,
