@@ -136,19 +136,21 @@ static zipccl_status serve(const struct call *c, size_t *splits, struct zipccl_c
     }
 }
 
-/* Bytes that this rank sends as NCCL counts them. */
+/* Bytes that a rank of the group sends as NCCL counts them, mean over its ranks. */
 static double nccl_bytes(const struct call *c)
 {
-    double n = c->class->group->size, count = (double)c->event->event->count;
+    size_t size = c->class->group->size;
+    double n = (double)size, count = (double)c->event->event->count, sum = 0;
     double element = (double)zipccl_dtype_size(c->event->event->dtype);
 
     switch (c->event->event->op) {
     case ZIPCCL_ALL_REDUCE: return 2 * count * (n - 1) / n * element;
     case ZIPCCL_BROADCAST: return count * (n - 1) / n * element;
     case ZIPCCL_ALLTOALLV:
-        return element *
-               (double)(c->send_n - c->class->splits[c->member * (c->class->group->size + 1)]);
-    case ZIPCCL_SENDRECV: return element * (double)c->send_n;
+    case ZIPCCL_SENDRECV:
+        for (size_t i = 0; i < size * size; i++)
+            sum += i % (size + 1) != 0 ? (double)c->class->splits[i] : 0;
+        return sum / n * element;
     default: return count * (n - 1) * element;
     }
 }

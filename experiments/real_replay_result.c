@@ -105,6 +105,24 @@ static const struct replay_row *did(const struct replay_job *job, int mode, uint
     return &job->rows[mode][(size_t)rank * job->program->nrows + row];
 }
 
+/* The same of all ranks that run the row: what was coded in all, what a rank sent in the mean. */
+static struct replay_row all_did(const struct replay_job *job, int mode, uint32_t row)
+{
+    struct replay_row sum = {.calls = 0};
+    double nranks = 0;
+
+    for (uint32_t r = 0; r < job->program->nranks; r++) {
+        const struct replay_row *one = did(job, mode, r, row);
+
+        nranks += one->calls > 0;
+        sum.sent_bytes += one->sent_bytes;
+        sum.coded_raw += one->coded_raw;
+        sum.coded_wire += one->coded_wire;
+    }
+    sum.sent_bytes /= nranks > 0 ? nranks : 1;
+    return sum;
+}
+
 /* Where the elements of a row's first call come from; raw calls need none. */
 static enum zipccl_ratio_source source_of(const struct replay_job *job, uint32_t row)
 {
@@ -122,7 +140,7 @@ static void fill_row(const struct replay_job *job, uint32_t index, struct zipccl
 {
     const struct zipccl_program_row *r = &job->program->rows[index];
     const struct zipccl_trace_header *header = &job->trace->header;
-    const struct replay_row *shown = did(job, shown_mode(job), r->rank, index);
+    const struct replay_row shown = all_did(job, shown_mode(job), index);
     char *const names[ZIPCCL_NUM_STEPS] = {row->strategy_raw, row->strategy_compressed,
                                            row->strategy};
 
@@ -138,11 +156,11 @@ static void fill_row(const struct replay_job *job, uint32_t index, struct zipccl
         if (job->options->modes[mode])
             snprintf(names[mode], sizeof row->strategy, "%s",
                      did(job, mode, r->rank, index)->strategy);
-    row->raw_bytes = shown->raw_bytes / job->options->steps;
-    row->sent_bytes = shown->sent_bytes / job->options->steps;
-    row->ratio = shown->coded_wire > 0 ? shown->coded_raw / shown->coded_wire : 1;
+    row->raw_bytes = did(job, shown_mode(job), r->rank, index)->raw_bytes / job->options->steps;
+    row->sent_bytes = shown.sent_bytes / job->options->steps;
+    row->ratio = shown.coded_wire > 0 ? shown.coded_raw / shown.coded_wire : 1;
     row->wire_bytes = row->raw_bytes / row->ratio;
-    *source = shown->coded_wire > 0 ? source_of(job, index) : ZIPCCL_RATIO_NONE;
+    *source = shown.coded_wire > 0 ? source_of(job, index) : ZIPCCL_RATIO_NONE;
     row->ratio_source = zipccl_ratio_source_name(*source);
     if (job->options->modes[ZIPCCL_STEP_COMPRESSED]) {
         const struct replay_row *c = did(job, ZIPCCL_STEP_COMPRESSED, r->rank, index);

@@ -6,7 +6,9 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/perf_run.h"
+#include "experiments/real_replay.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +170,70 @@ static void test_types(void)
     zipccl_perf_release(&result);
 }
 
+static void check_steps(const struct zipccl_replay_result *r)
+{
+    for (int m = 0; m < ZIPCCL_NUM_STEPS; m++) {
+        const struct zipccl_result_step *s = &r->steps[m];
+        double parts = s->compute_s + s->codec_slow_s + s->exposed_s + s->wait_s;
+
+        expect(s->present && s->step_s > 0 && fabs(parts - s->step_s) <= 1e-9 * s->step_s,
+               "the parts of a step add up to it");
+    }
+    expect(r->steps[ZIPCCL_STEP_RAW].codec_s == 0 && r->steps[ZIPCCL_STEP_COMPRESSED].codec_s > 0,
+           "the codec works in the compressed step alone");
+}
+
+/* The small bundled trace: every row is there, compressed ones send less, nothing is wrong. */
+static void test_replay(const char *path)
+{
+    struct zipccl_world_options options = {
+        .kind = ZIPCCL_WORLD_THREADS, .nthreads = 4, .ranks_per_node = 2, .timeout_s = 60};
+    struct zipccl_comm_config config;
+    struct zipccl_real_replay_options replay = {.modes = {true, true, true},
+                                                .gaps = ZIPCCL_GAPS_SKIP,
+                                                .gap_scale = 1,
+                                                .steps = 2,
+                                                .check = true,
+                                                .codec_threads = 1,
+                                                .capacity_class = ZIPCCL_CLASS_LEARN};
+    struct zipccl_replay_result *r = NULL;
+    struct zipccl_error error = {""};
+    struct zipccl_trace *trace = NULL;
+    struct zipccl_world *world = NULL;
+    uint64_t wrong = 1;
+    size_t coded = 0;
+
+    zipccl_comm_config_init(&config);
+    replay.params = &config.params;
+    if (zipccl_trace_load(path, &trace, &error) != ZIPCCL_OK ||
+        zipccl_world_open(&options, &world, &error) != ZIPCCL_OK ||
+        zipccl_real_replay(trace, &replay, world, &r, &wrong, &error) != ZIPCCL_OK) {
+        fprintf(stderr, "FAILED: replay of %s: %s\n", path, error.text);
+        exit(1);
+    }
+    expect(r->measured && r->nrows == 8 && r->nodes == 2 && wrong == 0, "8 rows, nothing wrong");
+    check_steps(r);
+    for (size_t i = 0; i < r->nrows; i++) {
+        const struct zipccl_result_row *row = &r->rows[i];
+
+        coded += strncmp(row->strategy_compressed, "fixed", 5) == 0 ||
+                 strncmp(row->strategy_compressed, "exact", 5) == 0;
+        expect(row->calls > 0 && row->time_raw_s > 0 && row->strategy_raw[0] != '\0' &&
+                   row->wire_bytes <= row->raw_bytes,
+               "a row has calls, times and names");
+    }
+    expect(coded >= 5, "bf16 rows have compressed plans");
+    zipccl_replay_result_destroy(r);
+    zipccl_world_close(world);
+    options.nthreads = 3;
+    expect(zipccl_world_open(&options, &world, &error) == ZIPCCL_OK &&
+               zipccl_real_replay(trace, &replay, world, &r, &wrong, &error) == ZIPCCL_ERR_INPUT &&
+               strstr(error.text, "4 ranks, but 3 are there") != NULL,
+           "another number of ranks is refused");
+    zipccl_world_close(world);
+    zipccl_trace_destroy(trace);
+}
+
 int main(void)
 {
     struct zipccl_perf_result result;
@@ -181,6 +247,7 @@ int main(void)
                zipccl_perf_wrong(&result) == 0,
            "two communicators of two ranks at once");
     zipccl_perf_release(&result);
+    test_replay("traces/samples/moe4");
     printf("%u failures\n", nfailures);
     return nfailures == 0 ? 0 : 1;
 }
