@@ -263,6 +263,27 @@ static bool is_checked(const struct zipccl_replay_result *result)
     return false;
 }
 
+/* Ops whose adaptive plan codes for ratio. */
+static void print_max_ratio(const struct zipccl_replay_result *result, FILE *out)
+{
+    bool ops[ZIPCCL_NUM_OPS] = {false};
+    const char *separator = " Max-ratio mode (slower, shorter messages): ";
+
+    if (!result->steps[ZIPCCL_STEP_ADAPTIVE].present)
+        return;
+    for (size_t i = 0; i < result->nrows; i++) {
+        const struct zipccl_result_row *row = &result->rows[i];
+
+        if (strstr(row->strategy, " max-ratio") == NULL || ops[row->op])
+            continue;
+        ops[row->op] = true;
+        fprintf(out, "%s%s", separator, zipccl_op_name(row->op));
+        separator = ", ";
+    }
+    if (separator[0] == ',')
+        fputs(".\n", out);
+}
+
 static void print_baseline(const struct zipccl_replay_result *result, FILE *out)
 {
     fputs(" raw = best uncompressed plan (", out);
@@ -418,6 +439,7 @@ void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
     print_interval(result, out);
     print_break_even(result, out);
     print_sent_raw(result, out);
+    print_max_ratio(result, out);
     print_classes(result, out);
     print_baseline(result, out);
     for (size_t i = 0; i < result->nwarnings; i++)

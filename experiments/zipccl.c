@@ -5,6 +5,7 @@
  */
 #include "experiments/cluster_command.h"
 #include "experiments/codec_command.h"
+#include "experiments/compare_command.h"
 #include "experiments/program.h"
 #include "experiments/trace_command.h"
 
@@ -30,7 +31,9 @@ static const struct command {
     {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
     {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
      zipccl_codec_command},
-    {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
+    {"compare", "predicted and measured, or before and after, row by row", zipccl_compare_command},
+    {"cluster", "list, show and check cluster descriptions; fit one to measurements",
+     zipccl_cluster_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
 };

@@ -37,7 +37,8 @@ enum { NUM_SUMS = 16 };
 struct exec_sim {
     struct zipccl_exec base;
     sg_host_t gpu, sm, hbm;
-    double encode_Bps, decode_Bps, launch_s, fence_s, sm_share;
+    double encode_Bps[ZIPCCL_NUM_EFFORTS], decode_Bps[ZIPCCL_NUM_EFFORTS];
+    double launch_s, fence_s, sm_share;
     enum zipccl_isa isa;
     void *scratch;
     const struct zipccl_sim_sizes *sizes; /* NULL: real payload */
@@ -193,8 +194,8 @@ static zipccl_status encode_by_pointer(const struct exec_sim *s, enum zipccl_dty
 
     if (bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
         return ZIPCCL_ERR_ARG;
-    s->sizes->bytes(s->sizes->context, n, nsummed_at(s, src, n * zipccl_dtype_size(dtype)), &mean,
-                    &longest);
+    s->sizes->bytes(s->sizes->context, s->base.effort, n,
+                    nsummed_at(s, src, n * zipccl_dtype_size(dtype)), &mean, &longest);
     if (longest > capacity && capacity < bound) {
         zipccl_message_write_header(dst, dtype, ZIPCCL_MESSAGE_OVERFLOW, n, 0);
         *nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
@@ -218,7 +219,8 @@ static zipccl_status sim_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
         status = zipccl_encode_effort(s->isa, e->effort, dtype, src, n, dst, capacity, s->scratch,
                                       nbytes);
     if (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW)
-        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)*nbytes, s->encode_Bps);
+        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)*nbytes,
+                  s->encode_Bps[e->effort]);
     return status;
 }
 
@@ -248,7 +250,8 @@ static zipccl_status sim_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
     else
         forget_sums(s, dst, n * zipccl_dtype_size(dtype));
     if (status == ZIPCCL_OK)
-        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)nbytes, s->decode_Bps);
+        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)nbytes,
+                  s->decode_Bps[e->effort]);
     return status;
 }
 
@@ -437,8 +440,10 @@ zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
     s->gpu = platform->gpu[gpu];
     s->sm = platform->sm[gpu];
     s->hbm = platform->hbm[gpu];
-    s->encode_Bps = cluster->encode_Bps;
-    s->decode_Bps = cluster->decode_Bps;
+    s->encode_Bps[ZIPCCL_EFFORT_FAST] = cluster->encode_Bps;
+    s->decode_Bps[ZIPCCL_EFFORT_FAST] = cluster->decode_Bps;
+    s->encode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_encode_Bps;
+    s->decode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_decode_Bps;
     s->launch_s = cluster->codec_launch_s;
     s->fence_s = cluster->fence_s;
     s->sm_share = (double)cluster->codec_sms / cluster->gpu_sms;

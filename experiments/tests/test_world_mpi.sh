@@ -33,8 +33,8 @@ expect not0 "MPI_ABORT was invoked on rank 1" "$run" 3 "$program" leave
 expect not0 "for rank 1, to send 4 bytes" "$run" 3 "$program" late
 # A launcher that does not bring up MPI: each process would be a world of its own.
 expect 2 "torchrun has started 2 processes (WORLD_SIZE), but MPI sees a world of 1" \
-    env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 "$program"
-expect 2 "srun --mpi=pmix" env SLURM_PROCID=1 SLURM_NTASKS=2 "$program"
+    env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 "$run" alone "$program"
+expect 2 "srun --mpi=pmix" env SLURM_PROCID=1 SLURM_NTASKS=2 "$run" alone "$program"
 expect not0 "torchrun says rank 0 of 9, but Open MPI says rank" \
     env RANK=0 WORLD_SIZE=9 "$run" 2 "$program"
 

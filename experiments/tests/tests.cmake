@@ -32,3 +32,8 @@ if(ZIPCCL_HAVE_MPI AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
         ${PROJECT_SOURCE_DIR}/tests/run_mpi.sh $<TARGET_FILE:mpi_world_run>)
     set_tests_properties(world_mpi PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()
+if(TARGET zipccl_link)
+    add_test(NAME cli_fit COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_fit.sh
+        ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(cli_fit PROPERTIES TIMEOUT 300)
+endif()
