@@ -174,7 +174,8 @@ static void note_plan(const struct zipccl_plan *plan, struct replay_row *row)
         snprintf(row->strategy, sizeof row->strategy, "none");
         return;
     }
-    snprintf(row->strategy, sizeof row->strategy, "%s", plan->strategy);
+    snprintf(row->strategy, sizeof row->strategy, "%.36s%s", plan->strategy,
+             plan->compressed && plan->effort == ZIPCCL_EFFORT_RATIO ? " max-ratio" : "");
     row->capacity_class =
         zipccl_plan_is_fixed(plan) ? (int32_t)plan->capacity_class : ZIPCCL_NO_CLASS;
     row->capacity_ratio = capacity_ratio(plan);

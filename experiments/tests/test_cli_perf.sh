@@ -69,7 +69,7 @@ refuses "expected one of native" "$zipccl" perf all_gather --strategy ring
 refuses "does not serve alltoall" "$zipccl" perf alltoall -b 4K -t 2 --strategy "exact ring"
 refuses "which is not run" "$zipccl" perf all_gather --mode raw --strategy "exact ring"
 refuses "--nchunks is of a --strategy" "$zipccl" perf all_gather --nchunks 2
-refuses "no codec rates for it" "$zipccl" perf all_gather -t 2 --cluster laptop --effort ratio
+refuses "no codec rates for it" "$zipccl" perf all_gather -t 2 --cluster "$a100" --effort ratio
 refuses "missing.safetensors" "$zipccl" perf all_gather -t 2 --input missing.safetensors
 refuses "no tensor is named" "$zipccl" perf all_gather -t 2 --input "$tensors:none"
 refuses "as -d says" "$zipccl" perf all_gather -t 2 -d float --input "$tensors:alltoall.dispatch.layer2.step299"
