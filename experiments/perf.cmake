@@ -25,7 +25,6 @@ zipccl_library(zipccl_real
     timed_exec.c
     world.c
 )
-set_source_files_properties(real_replay_rank.c PROPERTIES COMPILE_DEFINITIONS _DEFAULT_SOURCE)
 target_link_libraries(zipccl_real PUBLIC zipccl_perf_common zipccl_core zipccl_program
     PRIVATE zipccl_bench_data zipccl_reference zipccl_traces m)
 if(ZIPCCL_HAVE_MPI)
