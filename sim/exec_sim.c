@@ -239,6 +239,51 @@ static zipccl_status sim_encode_many(struct zipccl_exec *e, enum zipccl_dtype dt
     return zipccl_slices_flag(slices, nslices);
 }
 
+/* By pointer nothing is coded: the encoder only keeps what the rest needs. */
+static zipccl_status sim_encode_early(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                      const void *src, size_t n, void *dst, size_t capacity,
+                                      struct zipccl_encoder *encoder)
+{
+    struct exec_sim *s = sim_of(e);
+    struct zipccl_split_cut split = zipccl_split_of(dtype, n);
+
+    if (s->sizes != NULL)
+        *encoder = (struct zipccl_encoder){.dtype = dtype,
+                                           .elements = src,
+                                           .n = n,
+                                           .dst = dst,
+                                           .capacity = capacity,
+                                           .final_end = split.head + split.early};
+    else
+        ZIPCCL_TRY(zipccl_split_begin(encoder, s->isa, dtype, src, n, dst, capacity, s->scratch));
+    add_codec(s, (double)(split.early_n * zipccl_dtype_size(dtype)), (double)split.early,
+              s->encode_Bps[e->effort]);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status sim_encode_rest(struct zipccl_exec *e, struct zipccl_encoder *encoder,
+                                     size_t *nbytes)
+{
+    struct exec_sim *s = sim_of(e);
+    size_t n = encoder->n, size = zipccl_dtype_size(encoder->dtype);
+    struct zipccl_split_cut split = zipccl_split_of(encoder->dtype, n);
+    zipccl_status status;
+
+    if (s->sizes == NULL)
+        status = zipccl_split_end(encoder, s->scratch, nbytes);
+    else
+        status = encode_by_pointer(s, encoder->dtype, encoder->elements, n, encoder->dst,
+                                   encoder->capacity, nbytes);
+    if (s->sizes != NULL && status == ZIPCCL_OK &&
+        !zipccl_split_stands(&split, encoder->dtype, n, *nbytes))
+        status = ZIPCCL_ERR_OVERFLOW;
+    if (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW)
+        add_codec(s, (double)((n - split.early_n) * size),
+                  status == ZIPCCL_OK ? (double)(*nbytes - split.early) : 0,
+                  s->encode_Bps[e->effort]);
+    return status;
+}
+
 static zipccl_status sim_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *wire,
                                 size_t nbytes, void *dst, size_t n)
 {
@@ -425,6 +470,8 @@ static const struct zipccl_exec_ops sim_ops = {
     .step_end = sim_step_end,
     .fence = sim_fence,
     .encode_many = sim_encode_many,
+    .encode_early = sim_encode_early,
+    .encode_rest = sim_encode_rest,
 };
 
 zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,

@@ -9,6 +9,8 @@ zipccl_plain_test(test_collectives LIBS zipccl_core
     SOURCES tests/test_collectives.c tests/coll_run.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_reductions LIBS zipccl_core
     SOURCES tests/test_reductions.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_split LIBS zipccl_core
+    SOURCES tests/test_split.c tests/coll_world.c)
 zipccl_plain_test(test_faults LIBS zipccl_core
     SOURCES tests/test_faults.c tests/faulty.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_comm LIBS zipccl_core
