@@ -5,13 +5,11 @@
  */
 #include "experiments/cluster_fit.h"
 
+#include "experiments/compare_predict.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Interquartile range of a Gaussian in standard deviations, and its median's error over its mean's. */
-#define IQR_SIGMAS   1.349
-#define MEDIAN_ERROR 1.2533
 
 void zipccl_link_text(enum zipccl_link_key key, double value, char *out, size_t size)
 {
@@ -59,36 +57,6 @@ static bool uneven(const struct zipccl_row *row)
     return row->op == ZIPCCL_ALLTOALLV || row->op == ZIPCCL_SENDRECV;
 }
 
-/* A collective of MPI itself, which chooses among algorithms that we do not know. */
-static bool of_library(const struct zipccl_rows *file, const struct zipccl_row *row)
-{
-    return strcmp(file->on, "mpi") == 0 && strncmp(row->strategy, "native", 6) == 0;
-}
-
-static void convert(const struct zipccl_row *row, struct zipccl_link_row *out)
-{
-    *out = (struct zipccl_link_row){
-        .op = row->op,
-        .dtype = row->dtype,
-        .redop = row->redop,
-        .root = row->root,
-        .count = (size_t)row->count,
-        .nranks = row->nranks,
-        .nnodes = row->nodes,
-        .nchunks = row->nchunks,
-        .effort = strcmp(row->effort, "ratio") == 0 ? ZIPCCL_EFFORT_RATIO : ZIPCCL_EFFORT_FAST,
-        .time_s = row->time_s,
-        .spread = NAN,
-        .wire_bytes = row->wire_bytes,
-        .ratio = row->ratio,
-        .encode_s = row->encode_s,
-        .decode_s = row->decode_s};
-    snprintf(out->strategy, sizeof out->strategy, "%s", row->strategy);
-    if (row->q3_s > row->q1_s)
-        out->spread = MEDIAN_ERROR * (row->q3_s - row->q1_s) / IQR_SIGMAS / row->time_s /
-                      sqrt(row->iters >= 1 ? row->iters : 1);
-}
-
 static zipccl_status check_file(const struct zipccl_rows *file, struct zipccl_error *error)
 {
     if (file->kind == ZIPCCL_ROWS_REPLAY)
@@ -118,10 +86,10 @@ static void take_rows(struct zipccl_rows *const *files, size_t nfiles,
                 out->nfiltered++;
             } else if (uneven(row)) {
                 out->npairs++;
-            } else if (of_library(files[f], row) && !library) {
+            } else if (!zipccl_row_has_plan(files[f], row) && !library) {
                 out->nlibrary++;
             } else {
-                convert(row, &out->rows[out->nrows]);
+                zipccl_row_to_link(row, &out->rows[out->nrows]);
                 out->sources[out->nrows] = row;
                 out->files[out->nrows++] = files[f];
                 out->measured = out->measured || files[f]->measured;

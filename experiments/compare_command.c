@@ -5,6 +5,8 @@
  */
 #include "experiments/compare_command.h"
 
+#include "experiments/compare_predict.h"
+#include "experiments/open_cluster.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "models/units.h"
@@ -17,6 +19,7 @@ static const char program[] = "zipccl";
 
 enum {
     MAX_FILES = 256,
+    MAX_SETS = 64,
     KEY_CSV = 256,
     KEY_HTML,
     KEY_SVG,
@@ -25,13 +28,15 @@ enum {
     KEY_MIN_BYTES,
     KEY_ANY_STRATEGY,
     KEY_OP,
-    KEY_SUMMARY
+    KEY_SUMMARY,
+    KEY_CLUSTER_DIR
 };
 enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_SVG, NUM_OUTPUTS };
 
 struct options {
-    const char *files[MAX_FILES];
-    size_t nfiles;
+    const char *files[MAX_FILES], *sets[MAX_SETS];
+    size_t nfiles, nsets;
+    const char *cluster, *cluster_dir; /* that predicts; NULL: the first file does */
     const char *outputs[NUM_OUTPUTS];
     double max_error, max_median; /* %; < 0: not asked for */
     int op;
@@ -46,6 +51,13 @@ static const struct argp_option option_table[] = {
     {"any-strategy", KEY_ANY_STRATEGY, NULL, 0,
      "match rows of one mode also where they name different strategies or chunks", 1},
     {"op", KEY_OP, "OP", 0, "the collective of tables of nccl-tests that do not tell it", 1},
+    {"cluster", 'c', "NAME|FILE", 0,
+     "predict the files' rows on this cluster, by the closed form (T0) of the plans that they "
+     "name, "
+     "instead of reading a first file",
+     1},
+    {"set", 's', "KEY=VALUE", 0, "override a key of the cluster; may repeat", 1},
+    {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 1},
     {NULL, 0, NULL, 0, "When it fails (exit code 1):", 2},
     {"max-error", KEY_MAX_ERROR, "PERCENT", 0, "if the worst row differs by more", 2},
     {"max-median", KEY_MAX_MEDIAN, "PERCENT", 0, "if the median over all rows is more", 2},
@@ -75,7 +87,8 @@ static const char doc[] =
     "Examples:\n"
     "  zipccl compare predicted.json measured.json --html compare.html\n"
     "  zipccl compare predicted.json run1.json run2.json --min-bytes 1MiB --max-median 5\n"
-    "  zipccl compare before.json after.json --max-error 3\n\n"
+    "  zipccl compare before.json after.json --max-error 3\n"
+    "  zipccl compare --cluster fitted.yaml --set nic.rate=1Gbps measured.json\n\n"
     "Exit code: 0 done, 1 no row matches or a limit is exceeded, 2 wrong input or usage. A result "
     "file appears whole or not at all.";
 
@@ -110,6 +123,16 @@ static int add_file(struct options *options, const char *path)
     return 0;
 }
 
+static int add_set(struct options *options, const char *text)
+{
+    if (options->nsets == MAX_SETS) {
+        zipccl_usage_error(program, "compare: more than %d --set options", MAX_SETS);
+        return -1;
+    }
+    options->sets[options->nsets++] = text;
+    return 0;
+}
+
 static int set_op(struct options *options, const char *text)
 {
     enum zipccl_op op;
@@ -131,6 +154,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     int failed = 0;
 
     switch (key) {
+    case 'c': failed = set_once(&o->cluster, "--cluster", arg); break;
+    case 's': failed = add_set(o, arg); break;
+    case KEY_CLUSTER_DIR: failed = set_once(&o->cluster_dir, "--cluster-dir", arg); break;
     case 'J': failed = set_once(&o->outputs[FILE_JSON], "-J", arg); break;
     case KEY_CSV: failed = set_once(&o->outputs[FILE_CSV], "--csv", arg); break;
     case KEY_HTML: failed = set_once(&o->outputs[FILE_HTML], "--html", arg); break;
@@ -241,16 +267,39 @@ static void print_result(const struct options *options, const struct zipccl_comp
             printf("  wrote %s (%s)\n", outputs[i].path, what[i]);
 }
 
-static zipccl_status compare_files(const struct options *options, struct zipccl_rows *const *files,
-                                   int *code, struct zipccl_error *error)
+/* The prediction: rows made for those of all files, or the first file. */
+static zipccl_status find_first(const struct options *options, struct zipccl_rows **files,
+                                struct zipccl_error *error)
+{
+    struct zipccl_cluster_file *file = NULL;
+    struct zipccl_cluster cluster;
+    char folder[4096];
+    zipccl_status status;
+
+    if (options->cluster == NULL)
+        return ZIPCCL_OK;
+    ZIPCCL_TRY(zipccl_cluster_folder(options->cluster_dir, folder, sizeof folder, error));
+    ZIPCCL_TRY(zipccl_cluster_open_with(options->cluster, folder, options->sets, options->nsets,
+                                        &file, error));
+    status = zipccl_cluster_get(file, &cluster, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_predict_rows(files + 1, options->nfiles, &cluster, &files[0], error);
+    zipccl_cluster_close(file);
+    return status;
+}
+
+/* files[0] is the first, the others follow. */
+static zipccl_status compare_files(const struct options *options, struct zipccl_rows **files,
+                                   size_t nfiles, int *code, struct zipccl_error *error)
 {
     struct zipccl_output outputs[NUM_OUTPUTS];
     struct zipccl_compare compare;
     zipccl_status status;
 
     ZIPCCL_TRY(check_outputs(options, outputs, error));
-    ZIPCCL_TRY(zipccl_compare_rows(files[0], files + 1, options->nfiles - 1, &options->compare,
-                                   &compare, error));
+    ZIPCCL_TRY(find_first(options, files, error));
+    ZIPCCL_TRY(
+        zipccl_compare_rows(files[0], files + 1, nfiles - 1, &options->compare, &compare, error));
     /* With nothing to show there are no files either. */
     status = compare.npairs > 0 ? write_files(&compare, outputs, error) : ZIPCCL_OK;
     if (status == ZIPCCL_OK && compare.npairs > 0)
@@ -261,29 +310,42 @@ static zipccl_status compare_files(const struct options *options, struct zipccl_
     return status;
 }
 
-static int run(const struct options *options)
+static int check_options(const struct options *options)
 {
-    struct zipccl_rows *files[MAX_FILES] = {NULL};
-    struct zipccl_error error = {""};
-    zipccl_status status = ZIPCCL_OK;
-    int code = ZIPCCL_EXIT_OK;
-
-    if (options->nfiles < 2)
+    if (options->cluster == NULL && (options->nsets > 0 || options->cluster_dir != NULL))
+        return zipccl_usage_error(program, "compare: --%s is of a --cluster, which is not given",
+                                  options->nsets > 0 ? "set" : "cluster-dir");
+    if (options->cluster == NULL && options->nfiles < 2)
         return zipccl_usage_error(program,
                                   "compare: give two result files or more; 'zipccl compare "
                                   "--help' shows how");
-    for (size_t i = 0; status == ZIPCCL_OK && i < options->nfiles; i++)
-        status = zipccl_rows_read(options->files[i], options->op, &files[i], &error);
+    if (options->nfiles < 1)
+        return zipccl_usage_error(program, "compare: give a result file to predict");
+    return ZIPCCL_EXIT_OK;
+}
+
+static int run(const struct options *options)
+{
+    struct zipccl_rows *files[MAX_FILES + 1] = {NULL};
+    size_t first = options->cluster != NULL, n = options->nfiles + first;
+    struct zipccl_error error = {""};
+    zipccl_status status = ZIPCCL_OK;
+    int code = check_options(options);
+
+    if (code != ZIPCCL_EXIT_OK)
+        return code;
+    for (size_t i = first; status == ZIPCCL_OK && i < n; i++)
+        status = zipccl_rows_read(options->files[i - first], options->op, &files[i], &error);
     if (status == ZIPCCL_OK)
-        status = compare_files(options, files, &code, &error);
-    for (size_t i = 0; i < options->nfiles; i++)
+        status = compare_files(options, files, n, &code, &error);
+    for (size_t i = 0; i < n; i++)
         zipccl_rows_destroy(files[i]);
     return status == ZIPCCL_OK ? code : zipccl_print_error(program, status, &error);
 }
 
 int zipccl_compare_command(int argc, char **argv)
 {
-    static const struct argp argp = {option_table, parse_option, "FIRST SECOND...", doc, NULL,
+    static const struct argp argp = {option_table, parse_option, "[FIRST] SECOND...", doc, NULL,
                                      NULL,         NULL};
     struct options *options = calloc(1, sizeof *options);
     bool helped;

@@ -32,7 +32,9 @@ zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
     options.open_mpi = zipccl_world_open_mpi;
 #endif
     ZIPCCL_TRY(zipccl_launch_from_environment(&launch, error));
-    if (wanted->on == ZIPCCL_ON_MPI || (wanted->on == ZIPCCL_ON_AUTO && launch.size > 1))
+    /* A lone process that is told of threads has them, also where srun started a shell. */
+    if (wanted->on == ZIPCCL_ON_MPI || (wanted->on == ZIPCCL_ON_AUTO && launch.launcher != NULL &&
+                                        (launch.size > 1 || wanted->nthreads == 0)))
         options.kind = ZIPCCL_WORLD_MPI;
     if (options.kind == ZIPCCL_WORLD_MPI && wanted->nthreads > 1)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,

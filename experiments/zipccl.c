@@ -26,7 +26,8 @@ static const struct command {
     const char *name, *purpose;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"replay", "replay a training trace on a simulated cluster", run_replay},
+    {"replay", "replay a training trace on a simulated cluster, or on real ranks (--on)",
+     run_replay},
     {"perf", "measure a collective on real ranks, raw and compressed", run_perf},
     {"trace", "look at a training trace; import one from another tool, or make one up",
      zipccl_trace_command},
@@ -99,8 +100,10 @@ static const char *find_on(int argc, char **argv)
 
 static int run_replay(int argc, char **argv)
 {
-    (void)argc;
-    return run_program("zipccl-sim", argv);
+    const char *on = find_on(argc, argv);
+    bool real = on != NULL && strcmp(on, "sim") != 0;
+
+    return run_program(real ? "zipccl-perf" : "zipccl-sim", argv);
 }
 
 static int run_perf(int argc, char **argv)

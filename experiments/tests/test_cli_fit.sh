@@ -137,6 +137,12 @@ fails "the worst row differs by" "$zipccl" compare p.json slow.json --max-error 
 fails "matches one of p.json; the nearest differs in count" "$zipccl" compare p.json other.json
 fails "more than --max-median" "$zipccl" compare p.json late.json --min-bytes 1MiB --max-median 5
 works "before us" "$zipccl" compare step.json step.json
+works "the cost model (T0) (SIMULATED" "$zipccl" compare --cluster laptop m.json --max-error 0.01
+works "with sign" "$zipccl" compare --cluster laptop --set nic.rate=50MBps m.json --summary
+refuses "gpus_per_node=4" "$zipccl" compare --cluster laptop --set gpus_per_node=2 m.json
+refuses "a step" "$zipccl" compare --cluster laptop step.json
+refuses "is of a --cluster" "$zipccl" compare --set nic.rate=1Gbps p.json m.json
+refuses "give a result file to predict" "$zipccl" compare --cluster laptop
 refuses "expected two of one kind" "$zipccl" compare step.json m.json
 refuses "give two result files" "$zipccl" compare p.json
 refuses "expected the prediction first" "$zipccl" compare m.json p.json

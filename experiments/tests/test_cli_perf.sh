@@ -69,7 +69,7 @@ refuses "expected one of native" "$zipccl" perf all_gather --strategy ring
 refuses "does not serve alltoall" "$zipccl" perf alltoall -b 4K -t 2 --strategy "exact ring"
 refuses "which is not run" "$zipccl" perf all_gather --mode raw --strategy "exact ring"
 refuses "--nchunks is of a --strategy" "$zipccl" perf all_gather --nchunks 2
-refuses "no codec rates for it" "$zipccl" perf all_gather -t 2 --cluster laptop --effort ratio
+refuses "no codec rates for it" "$zipccl" perf all_gather -t 2 --cluster "$a100" --effort ratio
 refuses "missing.safetensors" "$zipccl" perf all_gather -t 2 --input missing.safetensors
 refuses "no tensor is named" "$zipccl" perf all_gather -t 2 --input "$tensors:none"
 refuses "as -d says" "$zipccl" perf all_gather -t 2 -d float --input "$tensors:alltoall.dispatch.layer2.step299"
@@ -95,6 +95,33 @@ if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
     NCCL_TESTS_SPLIT="MOD 2" "$run_mpi" 4 "$zipccl" perf alltoall -b 4K -n 2 >out 2>err ||
         failed "split under mpirun: $(cat out err)"
     grep -q '2 ranks on 1 node (mpi' out || failed "split under mpirun: $(cat out)"
+fi
+# ---- a trace on real ranks
+moe4=$OLDPWD/traces/samples/moe4
+works "Examples:" "$perf" replay --help
+works "step, ms (measured)" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -J real.json --csv real.csv
+works "" "$check" real.json kind=measured fidelity=real
+grep -q '^measured,' real.csv || failed "no measured row in the CSV"
+works "every element of one more step" "$zipccl" replay "$moe4" --on threads --gap-scale 0.1 -n 1 -w 0 --class settled --mode adaptive
+works "step (measured)" "$zipccl" replay "$moe4" --on threads --gaps busy --gap-scale 0.01 -n 1 -w 0 -c 0 --mode raw --summary
+# The same rows as the simulation has.
+works "" "$zipccl" replay "$moe4" -c laptop --set gpus_per_node=2 -f t0 -q --csv sim.csv
+cut -d, -f2-6 real.csv | sort >real.keys
+cut -d, -f2-6 sim.csv | sort >sim.keys
+cmp -s real.keys sim.keys || failed "rows of a real replay and of a simulated one differ: $(diff real.keys sim.keys)"
+refuses "4 ranks, but 3 are there" "$zipccl" replay "$moe4" --on threads -t 3
+refuses "four fifths of this machine" "$zipccl" replay "$moe" --on threads --gaps skip
+refuses "--cluster says how fast" "$zipccl" replay "$moe" --on threads
+refuses "expected sleep, busy or skip" "$zipccl" replay "$moe4" --on threads --gaps none
+refuses "expected threads or mpi" "$zipccl" replay "$moe4" --on gpus
+refuses "no trace given" "$zipccl" replay --on threads
+refuses "one trace at a time" "$zipccl" replay "$moe4" "$moe4" --on threads
+refuses "unknown option '--fidelity'" "$zipccl" replay "$moe4" --on threads --fidelity t0
+if [ -n "${run_mpi:-}" ]; then
+    ntests=$((ntests + 1))
+    "$run_mpi" 4 "$zipccl" replay "$moe4" --on mpi --gaps skip -n 1 -w 0 --ranks-per-node 2 --summary >out 2>err ||
+        failed "replay under mpirun: $(cat out err)"
+    grep -q '4 ranks as MPI processes on 2 nodes' out || failed "replay under mpirun: $(cat out)"
 fi
 loses "$zipccl" perf all_gather -b 4K -t 2 -n 1
 

@@ -6,11 +6,14 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/perf_run.h"
+#include "experiments/real_replay.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static unsigned nfailures;
 
@@ -130,7 +133,7 @@ static size_t rows_of(const struct zipccl_perf_result *result, enum zipccl_perf_
     return n;
 }
 
-/* All ops: 2 sizes, 4 modes, in place where that is, two elements' worth of checks each. */
+/* All ops: 2 sizes, 4 modes, in place where that is. */
 static void test_ops(void)
 {
     for (int op = 0; op < ZIPCCL_NUM_OPS; op++) {
@@ -138,7 +141,7 @@ static void test_ops(void)
         struct zipccl_perf_call call;
         char words[200];
 
-        snprintf(words, sizeof words, "%s -b 1K -e 64K -f 64 -n 2 -w 0 -c 2 --mode all",
+        snprintf(words, sizeof words, "%s -b 1K -e 32K -f 32 -n 2 -w 0 -c 1 --mode all",
                  zipccl_op_name((enum zipccl_op)op));
         run_perf(words, 4, 2, &result);
         zipccl_perf_call_init(&call, (enum zipccl_op)op, ZIPCCL_BFLOAT16, ZIPCCL_SUM, 0, 1024, 4);
@@ -168,6 +171,108 @@ static void test_types(void)
     zipccl_perf_release(&result);
 }
 
+static void check_steps(const struct zipccl_replay_result *r)
+{
+    for (int m = 0; m < ZIPCCL_NUM_STEPS; m++) {
+        const struct zipccl_result_step *s = &r->steps[m];
+        double parts = s->compute_s + s->codec_slow_s + s->exposed_s + s->wait_s;
+
+        expect(s->present && s->step_s > 0 && fabs(parts - s->step_s) <= 1e-9 * s->step_s,
+               "the parts of a step add up to it");
+    }
+    expect(r->steps[ZIPCCL_STEP_RAW].codec_s == 0 && r->steps[ZIPCCL_STEP_COMPRESSED].codec_s > 0,
+           "the codec works in the compressed step alone");
+}
+
+/* Every operation, on three sets of groups and four streams, with a loop and with dependencies. */
+static const char trace_text[] =
+    "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"all\",\"provenance\":\"generated\","
+    "\"generator\":\"test\",\"nranks\":4,\"streams\":[\"compute\",\"a\",\"b\",\"c\"],"
+    "\"groups\":[{\"name\":\"world\",\"size\":4},{\"name\":\"node\",\"size\":2},{\"name\":\"pair\","
+    "\"size\":2,\"stride\":2}],\"splits\":[{\"name\":\"s\",\"counts\":[[0,4000,1,700],[512,0,8000,"
+    "3],"
+    "[1,2,3,4],[9000,0,0,100]]}]}\n"
+    "{\"id\":1,\"kind\":\"compute\",\"duration_s\":0.0005}\n"
+    "{\"kind\":\"loop_begin\",\"repeat\":2}\n"
+    "{\"id\":2,\"kind\":\"collective\",\"stream\":\"a\",\"op\":\"alltoall\",\"group\":\"world\","
+    "\"dtype\":\"bf16\",\"count\":20000,\"deps\":[1]}\n"
+    "{\"id\":3,\"kind\":\"collective\",\"stream\":\"b\",\"op\":\"reduce_scatter\",\"group\":"
+    "\"world\","
+    "\"dtype\":\"bf16\",\"count\":9001,\"redop\":\"avg\"}\n"
+    "{\"id\":4,\"kind\":\"compute\",\"deps\":[2,3],\"duration_s\":0.0003}\n"
+    "{\"kind\":\"loop_end\"}\n"
+    "{\"id\":5,\"kind\":\"collective\",\"stream\":\"b\",\"op\":\"all_gather\",\"group\":\"world\","
+    "\"dtype\":\"bf16\",\"count\":20000,\"deps\":[4]}\n"
+    "{\"id\":6,\"kind\":\"collective\",\"stream\":\"a\",\"op\":\"alltoallv\",\"group\":\"world\","
+    "\"dtype\":\"bf16\",\"count\":9000,\"splits\":\"s\"}\n"
+    "{\"id\":7,\"kind\":\"collective\",\"stream\":\"c\",\"op\":\"sendrecv\",\"group\":\"pair\","
+    "\"dtype\":\"bf16\",\"count\":20000,\"pairs\":[[0,1],[1,0]]}\n"
+    "{\"id\":8,\"kind\":\"collective\",\"stream\":\"c\",\"op\":\"all_reduce\",\"group\":\"node\","
+    "\"dtype\":\"bf16\",\"count\":20000,\"redop\":\"sum\",\"deps\":[5]}\n"
+    "{\"id\":9,\"kind\":\"collective\",\"stream\":\"c\",\"op\":\"broadcast\",\"group\":\"world\","
+    "\"dtype\":\"int64\",\"count\":100,\"root\":2}\n"
+    "{\"id\":10,\"kind\":\"compute\",\"ranks\":[1,3],\"deps\":[6,7,8],\"duration_s\":0.0005}\n"
+    "{\"kind\":\"end\",\"events\":12}\n";
+
+/* Every row is there, compressed ones send less, nothing is wrong, also where compute is slept. */
+static void test_replay(enum zipccl_gaps gaps)
+{
+    char path[] = "/tmp/zipccl_test_real_XXXXXX";
+    int fd = mkstemp(path);
+    struct zipccl_world_options options = {
+        .kind = ZIPCCL_WORLD_THREADS, .nthreads = 4, .ranks_per_node = 2, .timeout_s = 60};
+    struct zipccl_comm_config config;
+    struct zipccl_real_replay_options replay = {.modes = {true, true, true},
+                                                .gaps = gaps,
+                                                .gap_scale = 1,
+                                                .steps = 1,
+                                                .check = true,
+                                                .codec_threads = 1,
+                                                .capacity_class = ZIPCCL_CLASS_LEARN};
+    struct zipccl_replay_result *r = NULL;
+    struct zipccl_error error = {""};
+    struct zipccl_trace *trace = NULL;
+    struct zipccl_world *world = NULL;
+    uint64_t wrong = 1;
+    size_t coded = 0;
+
+    zipccl_comm_config_init(&config);
+    replay.params = &config.params;
+    if (fd < 0 || write(fd, trace_text, strlen(trace_text)) != (ssize_t)strlen(trace_text))
+        exit(1);
+    close(fd);
+    if (zipccl_trace_load(path, &trace, &error) != ZIPCCL_OK ||
+        zipccl_world_open(&options, &world, &error) != ZIPCCL_OK ||
+        zipccl_real_replay(trace, &replay, world, &r, &wrong, &error) != ZIPCCL_OK) {
+        fprintf(stderr, "FAILED: replay of %s: %s\n", path, error.text);
+        exit(1);
+    }
+    unlink(path);
+    expect(r->measured && r->nrows == 7 && r->nodes == 2 && wrong == 0, "7 rows, nothing wrong");
+    check_steps(r);
+    expect(gaps == ZIPCCL_GAPS_SKIP || r->steps[ZIPCCL_STEP_RAW].compute_s > 1e-3,
+           "ranks compute as long as the trace says");
+    for (size_t i = 0; i < r->nrows; i++) {
+        const struct zipccl_result_row *row = &r->rows[i];
+
+        coded += strncmp(row->strategy_compressed, "fixed", 5) == 0 ||
+                 strncmp(row->strategy_compressed, "exact", 5) == 0;
+        expect(row->calls > 0 && row->time_raw_s > 0 && row->strategy_raw[0] != '\0' &&
+                   row->wire_bytes <= row->raw_bytes * 1.001,
+               "a row has calls, times and names");
+    }
+    expect(coded >= 5, "rows of bf16 have compressed plans");
+    zipccl_replay_result_destroy(r);
+    zipccl_world_close(world);
+    options.nthreads = 3;
+    expect(zipccl_world_open(&options, &world, &error) == ZIPCCL_OK &&
+               zipccl_real_replay(trace, &replay, world, &r, &wrong, &error) == ZIPCCL_ERR_INPUT &&
+               strstr(error.text, "4 ranks, but 3 are there") != NULL,
+           "another number of ranks is refused");
+    zipccl_world_close(world);
+    zipccl_trace_destroy(trace);
+}
+
 int main(void)
 {
     struct zipccl_perf_result result;
@@ -181,6 +286,8 @@ int main(void)
                zipccl_perf_wrong(&result) == 0,
            "two communicators of two ranks at once");
     zipccl_perf_release(&result);
+    test_replay(ZIPCCL_GAPS_SKIP);
+    test_replay(ZIPCCL_GAPS_SLEEP);
     printf("%u failures\n", nfailures);
     return nfailures == 0 ? 0 : 1;
 }
