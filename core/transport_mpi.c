@@ -378,8 +378,10 @@ static const struct zipccl_transport_ops mpi_ops = {
 
 void zipccl_transport_mpi_config_init(struct zipccl_transport_mpi_config *config)
 {
-    *config = (struct zipccl_transport_mpi_config){
-        .limit_s = 60, .spin_s = 20e-6, .piece_bytes = ZIPCCL_MPI_PIECE_BYTES};
+    *config = (struct zipccl_transport_mpi_config){.limit_s = 60,
+                                                   .spin_s = 20e-6,
+                                                   .piece_bytes = ZIPCCL_MPI_PIECE_BYTES,
+                                                   .native_bytes = (size_t)1 << 30};
 }
 
 /* Everything but MPI's part; NULL if there is no memory. */
@@ -468,11 +470,13 @@ static zipccl_status check_arguments(MPI_Comm comm, const struct zipccl_topology
                            "MPI's thread level is below MPI_THREAD_SERIALIZED; the wire lane is a "
                            "thread of its own");
     if (!(config->limit_s >= 0 && config->spin_s >= 0) || config->piece_bytes == 0 ||
-        config->piece_bytes > INT_MAX)
-        return zipccl_fail(error, ZIPCCL_ERR_ARG,
-                           "limit %g s, spin %g s, pieces of %zu bytes: expected none below 0, and "
-                           "pieces of 1 to %d bytes",
-                           config->limit_s, config->spin_s, config->piece_bytes, INT_MAX);
+        config->piece_bytes > INT_MAX || config->native_bytes == 0 ||
+        config->native_bytes > INT_MAX)
+        return zipccl_fail(
+            error, ZIPCCL_ERR_ARG,
+            "limit %g s, spin %g s, pieces of %zu and %zu bytes: expected none below "
+            "0, and pieces of 1 to %d bytes",
+            config->limit_s, config->spin_s, config->piece_bytes, config->native_bytes, INT_MAX);
     MPI_Comm_size(comm, &nranks);
     if (topology->nranks != (uint32_t)nranks)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "a topology of %u ranks for %d processes",

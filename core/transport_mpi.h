@@ -33,9 +33,10 @@
 #include <mpi.h>
 
 struct zipccl_transport_mpi_config {
-    double limit_s;     /* longest that a call may wait; 0: for ever */
-    double spin_s;      /* polls without progress before the thread sleeps in between */
-    size_t piece_bytes; /* longest MPI message, below 2 GiB; equal on all ranks */
+    double limit_s;      /* longest that a call may wait; 0: for ever */
+    double spin_s;       /* polls without progress before the thread sleeps in between */
+    size_t piece_bytes;  /* longest MPI message of a send, below 2 GiB; equal on all ranks */
+    size_t native_bytes; /* longest block that MPI's own collectives get as it is; the same */
 };
 
 /*
@@ -47,7 +48,7 @@ struct zipccl_transport_mpi_config {
 #define ZIPCCL_MPI_EAGER_BYTES (256 << 10)
 #define ZIPCCL_MPI_PIECE_BYTES (ZIPCCL_MPI_EAGER_BYTES - 1024) /* less room for headers */
 
-/* Fill in the defaults: 60 s, 20 us, ZIPCCL_MPI_PIECE_BYTES. */
+/* Fill in the defaults: 60 s, 20 us, ZIPCCL_MPI_PIECE_BYTES, 1 GiB. */
 void zipccl_transport_mpi_config_init(struct zipccl_transport_mpi_config *config);
 
 /*

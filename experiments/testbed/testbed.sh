@@ -12,8 +12,8 @@ usage() {
 Usage: testbed.sh run [OPTION...] COMMAND...   make the testbed, run, take it down again
        testbed.sh up [OPTION...]               make it
        testbed.sh mpirun [OPTION...] COMMAND...   run on the testbed that is up
-       testbed.sh cut NODE | mend NODE [--name NAME]   take a node's link down, and up
-       testbed.sh status | down [--name NAME]
+       testbed.sh cut|mend [--name NAME] NODE  take a node's link down, and up again
+       testbed.sh status|down [--name NAME]
 
 COMMAND is run once per rank, by mpirun across the nodes.
 
