@@ -38,10 +38,12 @@ static enum { MPI_IS_DOWN, MPI_IS_UP } at_exit;
 /* The others may wait for this process for ever: end the job with it. */
 static void end_job(void)
 {
-    int over = 0;
+    int over = 0, rank = 0;
 
     if (at_exit == MPI_IS_DOWN || MPI_Finalized(&over) != MPI_SUCCESS || over)
         return;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    fprintf(stderr, "rank %d has failed or left the others: ending the job\n", rank);
     fflush(NULL);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }

@@ -9,7 +9,6 @@ name=zt$$
 build=$1
 out=$(mktemp) || exit 1
 trap '$testbed down --name $name 2>/dev/null; rm -f "$out"' EXIT
-export LSAN_OPTIONS="suppressions=$PWD/tests/mpi_leaks.txt:print_suppressions=0"
 failures=0
 
 fail() {
