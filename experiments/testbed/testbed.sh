@@ -63,7 +63,7 @@ parse() {
         case $1 in
         --) shift; break ;;
         -h | --help) usage; exit 0 ;;
-        -?* | --?*) [ $# -ge 2 ] || die "$1: a value is missing" ;;
+        -?*) [ $# -ge 2 ] || die "$1: a value is missing" ;;
         *) break ;;
         esac
         case $1 in
@@ -100,11 +100,11 @@ processes() {
 
 # Every process in the namespaces is one that this testbed has started.
 take_down() {
-    local pids tries
+    local pids
     pids=$(processes)
     # shellcheck disable=SC2086
     [ -z "$pids" ] || kill $pids 2>/dev/null
-    for tries in 1 2 3 4 5 6 7 8 9 10; do
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
         pids=$(processes)
         [ -n "$pids" ] || break
         sleep 0.1
