@@ -9,6 +9,7 @@
 #include "core/cost.h"
 
 #include "core/group.h"
+#include "core/split.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,17 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
     return ZIPCCL_OK;
 }
 
+/* Elements of a message of 'n' that 's' works on: an ENCODE in parts does some of them each time. */
+static size_t part_n(const struct zipccl_plan *plan, const struct zipccl_step *s, size_t n)
+{
+    struct zipccl_split_cut split;
+
+    if (s->kind != ZIPCCL_STEP_ENCODE || s->part == 0)
+        return n;
+    split = zipccl_split_of((enum zipccl_dtype)plan->dtype, n);
+    return s->part == ZIPCCL_PART_EARLY ? split.early_n : n - split.early_n;
+}
+
 /* Elements of pairs that 'rank' encodes, decodes or copies in 's'. */
 static double local_pairs_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
                             const size_t *splits, uint32_t rank)
@@ -283,7 +295,8 @@ static double local_pairs_n(const struct zipccl_plan *plan, const struct zipccl_
         size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
 
         if (peer != rank)
-            n += zipccl_chunk_n(splits[from * nranks + to], plan->chunk_n, s->chunk);
+            n += part_n(plan, s,
+                        zipccl_chunk_n(splits[from * nranks + to], plan->chunk_n, s->chunk));
     }
     return (double)n;
 }
@@ -311,13 +324,14 @@ double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_s
     if (broadcast && (g.root == ZIPCCL_GROUP_NO_ROOT || (g.self == g.root) != (out || own)))
         return 0;
     if (full_chunk(plan, s))
-        return (double)s->n * (once ? 1 : g.size - 1) *
+        return (double)part_n(plan, s, s->n) * (once ? 1 : g.size - 1) *
                (g.nblocks - (g.skipped < g.nblocks ? 1 : 0));
     for (uint32_t b = 0; b < g.nblocks; b++)
         for (uint32_t peer = 0; peer < g.size; peer++)
             if (once ? peer == g.self : peer != g.self)
-                n += out || own ? zipccl_group_n(plan, s, &g, g.self, peer, b)
-                                : zipccl_group_n(plan, s, &g, peer, g.self, b);
+                n += part_n(plan, s,
+                            out || own ? zipccl_group_n(plan, s, &g, g.self, peer, b)
+                                       : zipccl_group_n(plan, s, &g, peer, g.self, b));
     return (double)n;
 }
 
@@ -342,13 +356,20 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
     return most;
 }
 
+/* The parts that a step's messages go in, or those that a resend repeats. */
+static uint8_t parts_of(const struct pricing *p, const struct zipccl_step *s)
+{
+    return s->raw_of == ZIPCCL_STEP_NONE ? s->part : p->plan->steps[s->raw_of].part;
+}
+
 /* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
 static bool alike(const struct pricing *p, const struct zipccl_step *a, const struct zipccl_step *b)
 {
     return full_chunk(p->plan, a) && full_chunk(p->plan, b) && a->group == b->group &&
            a->nblocks == b->nblocks && a->remote == b->remote && a->kind == b->kind &&
-           a->form == b->form && a->n == b->n && a->pattern == b->pattern &&
-           a->lowering == b->lowering && a->channels == b->channels && a->root == b->root &&
+           a->form == b->form && parts_of(p, a) == parts_of(p, b) && a->n == b->n &&
+           a->pattern == b->pattern && a->lowering == b->lowering && a->channels == b->channels &&
+           a->root == b->root &&
            (a->raw_of == ZIPCCL_STEP_NONE) == (b->raw_of == ZIPCCL_STEP_NONE) &&
            a->pattern != ZIPCCL_PATTERN_PAIRS;
 }
@@ -556,6 +577,8 @@ zipccl_status zipccl_cost_coded_bytes(const struct zipccl_plan *plan,
             continue;
         status = step_bytes(plan, i, topology, sizes, by_rank, coded);
         as_raw.form = ZIPCCL_FORM_RAW;
+        /* Elements count once, with the last part of their messages. */
+        messages = messages && (s->part == 0 || (s->part & ZIPCCL_PART_TAIL) != 0);
         alone.nsteps = 1;
         alone.steps = &as_raw;
         if (messages && status == ZIPCCL_OK)

@@ -10,7 +10,7 @@
 #ifndef ZIPCCL_CORE_EXEC_H
 #define ZIPCCL_CORE_EXEC_H
 
-#include "core/codec.h"
+#include "core/split.h"
 
 struct zipccl_exec;
 struct zipccl_lane_task; /* a running lane, opaque to all but its exec */
@@ -57,6 +57,15 @@ struct zipccl_exec_ops {
     zipccl_status (*decode_sum)(struct zipccl_exec *e, enum zipccl_dtype dtype,
                                 struct zipccl_term *terms, size_t nterms, size_t n,
                                 uint32_t divisor, void *dst);
+    /*
+     * Parts of a message, as zipccl_split_begin() and zipccl_split_end() code them, with this exec's
+     * scratch; the encoder is the caller's.  NULL, both: encode() does all in the place of the first.
+     */
+    zipccl_status (*encode_early)(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *src,
+                                  size_t n, void *dst, size_t capacity,
+                                  struct zipccl_encoder *encoder);
+    zipccl_status (*encode_rest)(struct zipccl_exec *e, struct zipccl_encoder *encoder,
+                                 size_t *nbytes);
 };
 
 struct zipccl_exec {

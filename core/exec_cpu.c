@@ -159,6 +159,31 @@ static zipccl_status cpu_decode_sum(struct zipccl_exec *e, enum zipccl_dtype dty
     return status;
 }
 
+/* Parts are coded by the lane that asks, whatever the pool. */
+static zipccl_status cpu_encode_early(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                      const void *src, size_t n, void *dst, size_t capacity,
+                                      struct zipccl_encoder *encoder)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    unsigned i = take_scratch(cpu);
+    zipccl_status status =
+        zipccl_split_begin(encoder, cpu->isa, dtype, src, n, dst, capacity, cpu->scratch[i]);
+
+    return_scratch(cpu, i);
+    return status;
+}
+
+static zipccl_status cpu_encode_rest(struct zipccl_exec *e, struct zipccl_encoder *encoder,
+                                     size_t *nbytes)
+{
+    struct exec_cpu *cpu = (struct exec_cpu *)e;
+    unsigned i = take_scratch(cpu);
+    zipccl_status status = zipccl_split_end(encoder, cpu->scratch[i], nbytes);
+
+    return_scratch(cpu, i);
+    return status;
+}
+
 static void cpu_copy(struct zipccl_exec *e, void *dst, const void *src, size_t nbytes)
 {
     (void)e;
@@ -365,6 +390,8 @@ static const struct zipccl_exec_ops cpu_ops = {
     .reduce_round = cpu_reduce_round,
     .encode_many = cpu_encode_many,
     .decode_sum = cpu_decode_sum,
+    .encode_early = cpu_encode_early,
+    .encode_rest = cpu_encode_rest,
 };
 
 /* Memory and threads of an exec that is otherwise ready. */

@@ -171,6 +171,14 @@ static zipccl_status check(const struct zipccl_run_state *s)
     return ZIPCCL_OK;
 }
 
+static bool is_split(const struct zipccl_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].part != 0)
+            return true;
+    return false;
+}
+
 /* Allocate what steps leave for each other. */
 static zipccl_status state_init(struct zipccl_run_state *s)
 {
@@ -189,11 +197,15 @@ static zipccl_status state_init(struct zipccl_run_state *s)
         struct zipccl_slot_state *slot = &s->slots[i];
 
         slot->size_out = calloc(2 * n, sizeof *slot->size_out);
-        slot->over_out = calloc(2 * n, sizeof *slot->over_out);
-        if (slot->size_out == NULL || slot->over_out == NULL)
+        slot->over_out = calloc(4 * n, sizeof *slot->over_out);
+        slot->encoders = is_split(s->plan) ? calloc(n, sizeof *slot->encoders) : NULL;
+        if (slot->size_out == NULL || slot->over_out == NULL ||
+            (slot->encoders == NULL && is_split(s->plan)))
             return ZIPCCL_ERR_NOMEM;
         slot->size_in = slot->size_out + n;
         slot->over_in = slot->over_out + n;
+        slot->void_out = slot->over_out + 2 * n;
+        slot->void_in = slot->over_out + 3 * n;
     }
     for (size_t i = 0; i < nsteps; i++)
         s->raw_exchange[i] = ZIPCCL_STEP_NONE;
@@ -211,6 +223,7 @@ static void state_free(struct zipccl_run_state *s)
     for (size_t i = 0; i < s->plan->nslots; i++) {
         free(s->slots[i].size_out);
         free(s->slots[i].over_out);
+        free(s->slots[i].encoders);
     }
     free(s->armed);
     free(s->raw_exchange);

@@ -5,10 +5,11 @@
  */
 #include "core/executor_state.h"
 
-/* Remember which class a message would have fitted. */
-static void keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t p,
-                     int fit)
+void zipccl_keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t p,
+                     size_t n, size_t nbytes, bool overflowed)
 {
+    int fit = zipccl_step_fit(s, n, zipccl_step_class_out(s, step, p), nbytes, overflowed);
+
     if (fit < s->codec.fit)
         s->codec.fit = fit;
     if (step->pattern == ZIPCCL_PATTERN_PAIRS && s->run->send_fit != NULL &&
@@ -16,24 +17,29 @@ static void keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step,
         s->run->send_fit[p] = (int8_t)fit;
 }
 
-/* Add the block for member 'p' to the messages to be encoded, or copy it if it is too short. */
-static void add_one(struct zipccl_run_state *s, const struct zipccl_step *step,
-                    const struct zipccl_group *g, uint32_t p, uint32_t b, size_t *nslices)
+/* Add the block for member 'p' to the messages to be encoded, or copy it if it is too short, or code
+ * what is left of it. */
+static zipccl_status add_one(struct zipccl_run_state *s, const struct zipccl_step *step,
+                             const struct zipccl_group *g, uint32_t p, uint32_t b, size_t *nslices)
 {
     const char *src = zipccl_place_from(s, &step->src, g, p, b);
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
     size_t n = zipccl_step_n_out(s, step, g, p, b);
     uint32_t index = zipccl_index_out(step, g, p, b);
     int cls = zipccl_step_class_out(s, step, p);
+    struct zipccl_split_cut split = zipccl_step_split(s, step, n, cls);
 
+    if (split.early > 0)
+        return zipccl_encode_rest(s, step, g, p, b, &split);
     s->slots[step->dst.slot].over_out[index] = false;
     if (!zipccl_step_codes(s, step, n, cls)) {
         s->exec->ops->copy(s->exec, dst, src, n * s->element);
-        return;
+        return ZIPCCL_OK;
     }
     s->encoded[*nslices] = index;
     s->slices[(*nslices)++] = (struct zipccl_slice){
         .src = src, .n = n, .dst = dst, .capacity = zipccl_step_capacity(s, step, n, cls)};
+    return ZIPCCL_OK;
 }
 
 static zipccl_status encode_slices(struct zipccl_run_state *s, size_t nslices)
@@ -67,9 +73,8 @@ static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *
         s->codec.overflows++;
     }
     slot->size_out[index] = slice->nbytes;
-    keep_fit(s, step, p,
-             zipccl_step_fit(s, slice->n, zipccl_step_class_out(s, step, p), slice->nbytes,
-                             slot->over_out[index]));
+    slot->void_out[index] = false;
+    zipccl_keep_fit(s, step, p, slice->n, slice->nbytes, slot->over_out[index]);
     /* What a fixed message does not fill is sent as well: zeros, never stale memory. */
     if (step->form == ZIPCCL_FORM_FIXED)
         s->exec->ops->zero(s->exec, (char *)slice->dst + slice->nbytes,
@@ -80,16 +85,13 @@ static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *
 static zipccl_status encode(struct zipccl_run_state *s, const struct zipccl_step *step)
 {
     struct zipccl_group g = zipccl_step_group(s, step);
-    bool shared = zipccl_step_shares_message(step);
-    bool sends = step->pattern != ZIPCCL_PATTERN_BROADCAST || g.self == g.root;
     size_t nslices = 0;
     zipccl_status status;
 
     for (uint32_t p = 0; p < g.size; p++)
         for (uint32_t b = 0; b < g.nblocks; b++)
-            if (shared ? p == g.self && sends && zipccl_step_n_out(s, step, &g, p, b) > 0
-                       : zipccl_step_sends(s, step, &g, p, b))
-                add_one(s, step, &g, p, b, &nslices);
+            if (zipccl_step_encodes(s, step, &g, p, b))
+                ZIPCCL_TRY(add_one(s, step, &g, p, b, &nslices));
     status = encode_slices(s, nslices);
     if (status != ZIPCCL_OK && status != ZIPCCL_ERR_OVERFLOW)
         return status;
@@ -116,12 +118,24 @@ const char *zipccl_step_message(const struct zipccl_run_state *s, const struct z
                                 const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
                                 size_t *nbytes)
 {
+    const struct zipccl_slot_state *slot = &s->slots[step->src.slot];
     struct zipccl_place src = zipccl_place_arrived(s, step->src);
+    const char *at = zipccl_place_from(s, &src, g, p, b);
+    int cls = zipccl_step_class_in(s, step, p);
+    struct zipccl_split_cut split = zipccl_step_split(s, step, n, cls);
+    uint32_t index = zipccl_index_in(g, p, b);
 
-    *nbytes = step->form == ZIPCCL_FORM_EXACT
-                  ? s->slots[step->src.slot].size_in[zipccl_index_in(g, p, b)]
-                  : zipccl_step_capacity(s, step, n, zipccl_step_class_in(s, step, p));
-    return zipccl_place_from(s, &src, g, p, b);
+    if (step->form != ZIPCCL_FORM_EXACT) {
+        *nbytes = zipccl_step_capacity(s, step, n, cls);
+        return at;
+    }
+    *nbytes = slot->size_in[index];
+    if (split.early == 0)
+        return at;
+    if (slot->void_in[index]) /* it came whole, in the place of its tail */
+        return at + split.head + split.early;
+    *nbytes += split.head + split.early;
+    return at;
 }
 
 zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl_step *step,
@@ -185,7 +199,8 @@ static void copy_own(struct zipccl_run_state *s, const struct zipccl_step *step)
 zipccl_status zipccl_run_codec_step(struct zipccl_run_state *s, const struct zipccl_step *step)
 {
     switch (step->kind) {
-    case ZIPCCL_STEP_ENCODE: return encode(s, step);
+    case ZIPCCL_STEP_ENCODE:
+        return step->part == ZIPCCL_PART_EARLY ? zipccl_run_encode_early(s, step) : encode(s, step);
     case ZIPCCL_STEP_DECODE: return decode(s, step);
     case ZIPCCL_STEP_REDUCE: return zipccl_run_reduce(s, step);
     case ZIPCCL_STEP_COPY: copy_own(s, step); return ZIPCCL_OK;

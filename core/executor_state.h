@@ -17,9 +17,11 @@
 /* Of one staging slot; arrays by message: member * nblocks + block, where a message to all is under
  * its sender.  No step has more than nranks of them. */
 struct zipccl_slot_state {
-    size_t *size_out, *size_in; /* [nranks] message bytes */
-    bool *over_out, *over_in;   /* [nranks] did not fit */
-    size_t rx_stride;           /* bytes between the members' messages as they arrived */
+    size_t *size_out, *size_in;      /* [nranks] message bytes; of one in parts its tail's */
+    bool *over_out, *over_in;        /* [nranks] did not fit */
+    bool *void_out, *void_in;        /* [nranks] EXACT, in parts: what left early is void */
+    struct zipccl_encoder *encoders; /* [nranks] of messages whose early part has been coded */
+    size_t rx_stride;                /* bytes between the members' messages as they arrived */
 };
 
 struct zipccl_run_state {
@@ -123,6 +125,16 @@ static inline bool zipccl_step_codes(const struct zipccl_run_state *s,
     return step->form != ZIPCCL_FORM_RAW && n >= s->plan->raw_below_n && cls != ZIPCCL_NO_CLASS;
 }
 
+/* How a message of 'n' elements is cut; not at all in plans that are not split. */
+static inline struct zipccl_split_cut zipccl_step_split(const struct zipccl_run_state *s,
+                                                        const struct zipccl_step *step, size_t n,
+                                                        int cls)
+{
+    if (step->part == 0 || !zipccl_step_codes(s, step, n, cls))
+        return (struct zipccl_split_cut){0, 0, 0};
+    return zipccl_split_of((enum zipccl_dtype)s->plan->dtype, n);
+}
+
 /* Wire size of a FIXED message of 'n' elements, and the room of an EXACT one. */
 static inline size_t zipccl_step_capacity(const struct zipccl_run_state *s,
                                           const struct zipccl_step *step, size_t n, int cls)
@@ -178,6 +190,29 @@ const char *zipccl_step_message(const struct zipccl_run_state *s, const struct z
 zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl_step *step,
                                  const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
                                  void *dst);
+
+/* Remember which class a message of 'n' elements to member 'p' would have fitted. */
+void zipccl_keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t p,
+                     size_t n, size_t nbytes, bool overflowed);
+
+/* ENCODE of the part that leaves early (executor_split.c), and of the rest of the message for member
+ * 'p'; 'split' is its cut. */
+zipccl_status zipccl_run_encode_early(struct zipccl_run_state *s, const struct zipccl_step *step);
+zipccl_status zipccl_encode_rest(struct zipccl_run_state *s, const struct zipccl_step *step,
+                                 const struct zipccl_group *g, uint32_t p, uint32_t b,
+                                 const struct zipccl_split_cut *split);
+
+/* True if this rank encodes a block for member 'p', a message to all once, under its own number. */
+static inline bool zipccl_step_encodes(const struct zipccl_run_state *s,
+                                       const struct zipccl_step *step, const struct zipccl_group *g,
+                                       uint32_t p, uint32_t b)
+{
+    bool sends = step->pattern != ZIPCCL_PATTERN_BROADCAST || g->self == g->root;
+
+    if (zipccl_step_shares_message(step))
+        return p == g->self && sends && zipccl_step_n_out(s, step, g, p, b) > 0;
+    return zipccl_step_sends(s, step, g, p, b);
+}
 
 /* REDUCE; called by zipccl_run_codec_step(). */
 zipccl_status zipccl_run_reduce(struct zipccl_run_state *s, const struct zipccl_step *step);

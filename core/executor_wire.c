@@ -13,6 +13,14 @@
 
 #define SIZE_WORD_BYTES 4u
 
+/* In the word of a message in parts: they do not stand, it follows whole. */
+#define VOID_BIT 0x80000000u
+
+/* A contiguous piece of what an EXCHANGE sends to a member. */
+struct piece {
+    size_t at, nbytes; /* from the start of the message's place */
+};
+
 /* Close a group whatever happened inside, so that the transport is left in order. */
 static zipccl_status end_group(struct zipccl_run_state *s, zipccl_status status)
 {
@@ -34,11 +42,13 @@ static zipccl_status post_size(struct zipccl_run_state *s, const struct zipccl_s
     if (zipccl_step_sends(s, step, g, p, b) &&
         zipccl_step_codes(s, step, n, zipccl_step_class_out(s, step, p))) {
         uint8_t *word = s->words + (size_t)index * SIZE_WORD_BYTES;
-        size_t nbytes = s->slots[step->src.slot].size_out[zipccl_index_out(step, g, p, b)];
+        const struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+        size_t nbytes = slot->size_out[zipccl_index_out(step, g, p, b)];
+        bool is_void = slot->void_out[zipccl_index_out(step, g, p, b)];
 
-        if (nbytes > UINT32_MAX)
+        if (nbytes > (step->part == 0 ? UINT32_MAX : VOID_BIT - 1))
             return ZIPCCL_ERR_UNSUPPORTED;
-        zipccl_put_u32(word, (uint32_t)nbytes);
+        zipccl_put_u32(word, (uint32_t)nbytes | (is_void ? VOID_BIT : 0));
         ZIPCCL_TRY(ops->send(s->transport, peer, word, SIZE_WORD_BYTES));
         s->wire.wire_bytes += SIZE_WORD_BYTES;
     }
@@ -63,17 +73,23 @@ static zipccl_status post_sizes(struct zipccl_run_state *s, const struct zipccl_
 static zipccl_status keep_size(struct zipccl_run_state *s, const struct zipccl_step *step,
                                const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
-    size_t n = zipccl_step_n_in(s, step, g, p, b), nbytes;
+    struct zipccl_slot_state *slot = &s->slots[step->src.slot];
+    size_t n = zipccl_step_n_in(s, step, g, p, b), nbytes, message;
     uint32_t index = zipccl_index_in(g, p, b);
+    int cls = zipccl_step_class_in(s, step, p);
+    struct zipccl_split_cut split = zipccl_step_split(s, step, n, cls);
 
-    if (!zipccl_step_receives(s, step, g, p, b) ||
-        !zipccl_step_codes(s, step, n, zipccl_step_class_in(s, step, p)))
+    if (!zipccl_step_receives(s, step, g, p, b) || !zipccl_step_codes(s, step, n, cls))
         return ZIPCCL_OK;
     nbytes = zipccl_get_u32(s->words + ((size_t)s->nranks + index) * SIZE_WORD_BYTES);
-    if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES ||
-        nbytes > zipccl_bound((enum zipccl_dtype)s->plan->dtype, n))
+    slot->void_in[index] = split.early > 0 && (nbytes & VOID_BIT) != 0;
+    if (slot->void_in[index])
+        nbytes &= VOID_BIT - 1;
+    message = nbytes + (slot->void_in[index] ? 0 : split.head + split.early);
+    if (message < ZIPCCL_MESSAGE_HEADER_BYTES ||
+        message > zipccl_bound((enum zipccl_dtype)s->plan->dtype, n))
         return ZIPCCL_ERR_CORRUPT;
-    s->slots[step->src.slot].size_in[index] = nbytes;
+    slot->size_in[index] = nbytes;
     return ZIPCCL_OK;
 }
 
@@ -124,44 +140,94 @@ static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step
     return most;
 }
 
-/* Wire size of one message of 'n' elements of 'step'. */
-static size_t message_bytes(const struct zipccl_run_state *s, const struct zipccl_step *step,
-                            size_t n, int cls, size_t exact)
+/*
+ * Pieces of one message of 'n' elements of 'step', at most two; returns how many.
+ *
+ * exact  bytes of an EXACT one, in parts of its tail
+ */
+static unsigned pieces_of(const struct zipccl_run_state *s, const struct zipccl_step *step,
+                          size_t n, int cls, size_t exact, struct piece *pieces)
 {
-    if (!zipccl_step_codes(s, step, n, cls))
-        return n * s->element;
-    return step->form == ZIPCCL_FORM_EXACT ? exact : zipccl_step_capacity(s, step, n, cls);
+    unsigned parts = step->part == 0 ? ZIPCCL_PART_TAIL : step->part, npieces = 0;
+    struct zipccl_split_cut split = zipccl_step_split(s, step, n, cls);
+    size_t front = split.head + split.early, tail = n * s->element;
+
+    if (zipccl_step_codes(s, step, n, cls))
+        tail =
+            step->form == ZIPCCL_FORM_EXACT ? exact : zipccl_step_capacity(s, step, n, cls) - front;
+    if ((parts & ZIPCCL_PART_HEAD) && split.head > 0)
+        pieces[npieces++] = (struct piece){0, split.head};
+    if ((parts & ZIPCCL_PART_EARLY) && split.early > 0)
+        pieces[npieces++] = (struct piece){split.head, split.early};
+    if ((parts & ZIPCCL_PART_TAIL) && tail > 0)
+        pieces[npieces++] = (struct piece){front, tail};
+    return npieces;
+}
+
+/* True if 'step' is the one in which the elements of its messages count as sent. */
+static bool counts_elements(const struct zipccl_step *step)
+{
+    return step->raw_of == ZIPCCL_STEP_NONE &&
+           (step->part == 0 || (step->part & ZIPCCL_PART_TAIL) != 0);
+}
+
+/* Whether each message has a size of its own; while an early part leaves it is still to be found. */
+static bool has_own_size(const struct zipccl_step *step)
+{
+    return step->form == ZIPCCL_FORM_EXACT && !zipccl_step_shares_message(step) &&
+           step->part != ZIPCCL_PART_EARLY;
+}
+
+static zipccl_status post_send(struct zipccl_run_state *s, const struct zipccl_step *step,
+                               const struct zipccl_group *g, uint32_t p, uint32_t b, size_t exact)
+{
+    const struct zipccl_slot_state *tx = &s->slots[step->src.slot];
+    bool shared = zipccl_step_shares_message(step);
+    /* A message for all lies once, in the caller's place. */
+    const char *from = zipccl_place_from(s, &step->src, g, shared ? g->self : p, b);
+    size_t n = zipccl_step_n_out(s, step, g, p, b);
+    struct piece pieces[3];
+    unsigned npieces;
+
+    if (has_own_size(step))
+        exact = tx->size_out[zipccl_index_out(step, g, p, b)];
+    npieces = pieces_of(s, step, n, zipccl_step_class_out(s, step, p), exact, pieces);
+    for (unsigned i = 0; i < npieces; i++) {
+        ZIPCCL_TRY(s->transport->ops->send(s->transport, zipccl_group_rank(g, p),
+                                           from + pieces[i].at, pieces[i].nbytes));
+        s->wire.wire_bytes += pieces[i].nbytes;
+    }
+    if (counts_elements(step))
+        s->wire.raw_bytes += n * s->element;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status post_recv(struct zipccl_run_state *s, const struct zipccl_step *step,
+                               const struct zipccl_group *g, uint32_t p, uint32_t b, size_t exact)
+{
+    const struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
+    char *to = zipccl_place_to(s, &step->dst, g, p, b);
+    size_t n = zipccl_step_n_in(s, step, g, p, b);
+    struct piece pieces[3];
+    unsigned npieces;
+
+    if (has_own_size(step))
+        exact = rx->size_in[zipccl_index_in(g, p, b)];
+    npieces = pieces_of(s, step, n, zipccl_step_class_in(s, step, p), exact, pieces);
+    for (unsigned i = 0; i < npieces; i++)
+        ZIPCCL_TRY(s->transport->ops->recv(s->transport, zipccl_group_rank(g, p), to + pieces[i].at,
+                                           pieces[i].nbytes));
+    return ZIPCCL_OK;
 }
 
 static zipccl_status post_message(struct zipccl_run_state *s, const struct zipccl_step *step,
                                   const struct zipccl_group *g, uint32_t p, uint32_t b,
                                   size_t shared_exact)
 {
-    const struct zipccl_transport_ops *ops = s->transport->ops;
-    const struct zipccl_slot_state *tx = &s->slots[step->src.slot];
-    const struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
-    bool exact = step->form == ZIPCCL_FORM_EXACT && !zipccl_step_shares_message(step);
-    uint32_t peer = zipccl_group_rank(g, p), from;
-    size_t n = zipccl_step_n_out(s, step, g, p, b), nbytes;
-
-    if (zipccl_step_sends(s, step, g, p, b) && moves(s, step, g, p, b, true)) {
-        /* A message for all lies once, in the caller's place. */
-        from = zipccl_step_shares_message(step) ? g->self : p;
-        nbytes =
-            message_bytes(s, step, n, zipccl_step_class_out(s, step, p),
-                          exact ? tx->size_out[zipccl_index_out(step, g, p, b)] : shared_exact);
-        ZIPCCL_TRY(
-            ops->send(s->transport, peer, zipccl_place_from(s, &step->src, g, from, b), nbytes));
-        s->wire.wire_bytes += nbytes;
-        if (step->raw_of == ZIPCCL_STEP_NONE)
-            s->wire.raw_bytes += n * s->element;
-    }
-    n = zipccl_step_n_in(s, step, g, p, b);
-    if (zipccl_step_receives(s, step, g, p, b) && moves(s, step, g, p, b, false)) {
-        nbytes = message_bytes(s, step, n, zipccl_step_class_in(s, step, p),
-                               exact ? rx->size_in[zipccl_index_in(g, p, b)] : shared_exact);
-        return ops->recv(s->transport, peer, zipccl_place_to(s, &step->dst, g, p, b), nbytes);
-    }
+    if (zipccl_step_sends(s, step, g, p, b) && moves(s, step, g, p, b, true))
+        ZIPCCL_TRY(post_send(s, step, g, p, b, shared_exact));
+    if (zipccl_step_receives(s, step, g, p, b) && moves(s, step, g, p, b, false))
+        return post_recv(s, step, g, p, b, shared_exact);
     return ZIPCCL_OK;
 }
 
@@ -176,12 +242,12 @@ static zipccl_status post_messages(struct zipccl_run_state *s, const struct zipc
 
 /* One call of the transport's ring collective; blocks arrive end to end. */
 static zipccl_status exchange_ring(struct zipccl_run_state *s, const struct zipccl_step *step,
-                                   const struct zipccl_group *g, size_t nbytes)
+                                   const struct zipccl_group *g, struct piece piece)
 {
     const struct zipccl_transport_ops *ops = s->transport->ops;
-    const char *src = zipccl_place_from(s, &step->src, g, g->self, 0);
-    char *dst = zipccl_place_to(s, &step->dst, g, 0, 0);
-    size_t npeers = s->nranks - 1;
+    const char *src = zipccl_place_from(s, &step->src, g, g->self, 0) + piece.at;
+    char *dst = zipccl_place_to(s, &step->dst, g, 0, 0) + piece.at;
+    size_t npeers = s->nranks - 1, nbytes = piece.nbytes;
 
     if (step->pattern == ZIPCCL_PATTERN_ALL_GATHER) {
         if (ops->all_gather == NULL)
@@ -197,7 +263,7 @@ static zipccl_status exchange_ring(struct zipccl_run_state *s, const struct zipc
         ZIPCCL_TRY(ops->broadcast(s->transport, dst, nbytes, step->root, step->channels));
     }
     s->wire.wire_bytes += npeers * nbytes;
-    if (step->raw_of == ZIPCCL_STEP_NONE)
+    if (counts_elements(step))
         s->wire.raw_bytes += npeers * step->n * s->element;
     return ZIPCCL_OK;
 }
@@ -208,10 +274,13 @@ static void pad(struct zipccl_run_state *s, const struct zipccl_step *step,
 {
     for (uint32_t b = 0; b < g->nblocks; b++) {
         size_t have = s->slots[step->src.slot].size_out[zipccl_index_in(g, g->self, b)];
+        size_t n = zipccl_step_n_out(s, step, g, g->self, b);
+        struct zipccl_split_cut split = zipccl_step_split(s, step, n, (int)s->plan->capacity_class);
 
-        if (zipccl_step_n_out(s, step, g, g->self, b) > 0)
+        have += split.head + split.early;
+        if (n > 0)
             s->exec->ops->zero(s->exec, zipccl_place_to(s, &step->src, g, g->self, b) + have,
-                               nbytes - have);
+                               split.head + split.early + nbytes - have);
     }
 }
 
@@ -221,7 +290,8 @@ static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_st
     struct zipccl_slot_state *rx = &s->slots[step->dst.slot];
     bool ring = step->lowering == ZIPCCL_LOWER_RING;
     bool staged = step->dst.buf == ZIPCCL_BUF_RX;
-    size_t exact = 0, nbytes;
+    struct piece pieces[3] = {{0, 0}};
+    size_t exact = 0;
 
     if (step->raw_of != ZIPCCL_STEP_NONE) {
         if (!s->armed[step->raw_of])
@@ -229,16 +299,19 @@ static zipccl_status exchange(struct zipccl_run_state *s, const struct zipccl_st
         s->wire.raw_resends++;
         staged = false; /* the messages stay where they were; raw elements have their own place */
     }
-    if (step->form == ZIPCCL_FORM_EXACT && zipccl_step_shares_message(step)) {
+    if (step->form == ZIPCCL_FORM_EXACT && zipccl_step_shares_message(step) &&
+        step->part != ZIPCCL_PART_EARLY) {
         exact = longest(s, step, &g);
         if (step->pattern == ZIPCCL_PATTERN_ALL_GATHER)
             pad(s, step, &g, exact);
     }
     if (ring) {
-        nbytes = message_bytes(s, step, step->n, (int)s->plan->capacity_class, exact);
+        /* A ring sends one piece; what is not in parts has none that leaves early. */
+        if (pieces_of(s, step, step->n, (int)s->plan->capacity_class, exact, pieces) == 0)
+            return ZIPCCL_OK;
         if (staged)
-            rx->rx_stride = step->pattern == ZIPCCL_PATTERN_BROADCAST ? 0 : nbytes;
-        return exchange_ring(s, step, &g, nbytes);
+            rx->rx_stride = step->pattern == ZIPCCL_PATTERN_BROADCAST ? 0 : pieces[0].nbytes;
+        return exchange_ring(s, step, &g, pieces[0]);
     }
     if (staged)
         rx->rx_stride = step->dst.peer_stride;

@@ -7,6 +7,7 @@
 
 #include "core/codec.h"
 #include "core/group.h"
+#include "core/split.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,38 +57,87 @@ static void name_ends(const struct lowering *l, const struct zipccl_group *g, ui
     *dst = zipccl_step_shares_message(l->step) ? UINT32_MAX : zipccl_group_rank(g, to);
 }
 
+/* Whether the step's FIXED messages, or those that it sends again, go in parts. */
+static bool has_parts(const struct lowering *l)
+{
+    uint16_t resolve = l->step->raw_of;
+
+    return (resolve == ZIPCCL_STEP_NONE ? l->step : &l->plan->steps[resolve])->part != 0;
+}
+
+/* A message that does not fit its capacity, or whose parts do not stand. */
+static bool n_overflows(const struct lowering *l, uint32_t src, uint32_t dst, size_t n)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
+    struct zipccl_split_cut split = {0, 0, 0};
+
+    if (l->step->form != ZIPCCL_FORM_EXACT && l->sizes->overflows != NULL &&
+        l->sizes->overflows(l->sizes->context, src, dst, n, zipccl_plan_fixed_bytes(l->plan, n)))
+        return true;
+    if (has_parts(l) && l->sizes->bytes != NULL)
+        split = zipccl_split_of(dtype, n);
+    return split.early > 0 &&
+           !zipccl_split_stands(&split, dtype, n, l->sizes->bytes(l->sizes->context, src, dst, n));
+}
+
 static bool overflows(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
                       uint32_t to, uint32_t b)
 {
     size_t n = message_n(l, g, from, to, b);
     uint32_t src, dst;
 
-    if (l->sizes->overflows == NULL || !is_coded(l, n))
+    if (!is_coded(l, n) || (l->sizes->overflows == NULL && !has_parts(l)))
         return false;
     name_ends(l, g, from, to, b, &src, &dst);
-    return l->sizes->overflows(l->sizes->context, src, dst, n,
-                               zipccl_plan_fixed_bytes(l->plan, n)) != 0;
+    return n_overflows(l, src, dst, n);
+}
+
+/* Bytes of a whole coded message of 'n' elements. */
+static size_t coded_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
+                          uint32_t to, uint32_t b, size_t n)
+{
+    uint32_t src, dst;
+
+    if (l->step->form == ZIPCCL_FORM_FIXED)
+        return zipccl_plan_fixed_bytes(l->plan, n);
+    if (l->sizes->bytes == NULL)
+        return zipccl_bound((enum zipccl_dtype)l->plan->dtype, n);
+    name_ends(l, g, from, to, b, &src, &dst);
+    if (l->plan->effort == ZIPCCL_EFFORT_RATIO && l->sizes->ratio_bytes != NULL)
+        return l->sizes->ratio_bytes(l->sizes->context, src, dst, n);
+    return l->sizes->bytes(l->sizes->context, src, dst, n);
+}
+
+/* What the step sends of a message of 'n' elements that is 'whole' bytes long. */
+static size_t part_bytes(const struct lowering *l, size_t n, size_t whole)
+{
+    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
+    struct zipccl_split_cut split = zipccl_split_of(dtype, n);
+    size_t tail = whole - split.head - split.early;
+
+    if (l->step->form == ZIPCCL_FORM_EXACT && !zipccl_split_stands(&split, dtype, n, whole))
+        tail = whole; /* what left early is void */
+    return ((l->step->part & ZIPCCL_PART_HEAD) != 0 ? split.head : 0) +
+           ((l->step->part & ZIPCCL_PART_EARLY) != 0 ? split.early : 0) +
+           ((l->step->part & ZIPCCL_PART_TAIL) != 0 ? tail : 0);
 }
 
 static uint64_t message_bytes(const struct lowering *l, const struct zipccl_group *g, uint32_t from,
                               uint32_t to, uint32_t b)
 {
-    enum zipccl_dtype dtype = (enum zipccl_dtype)l->plan->dtype;
-    size_t n = message_n(l, g, from, to, b), size = zipccl_dtype_size(dtype);
-    uint32_t src, dst;
+    size_t n = message_n(l, g, from, to, b),
+           size = zipccl_dtype_size((enum zipccl_dtype)l->plan->dtype);
 
     if (l->step->kind == ZIPCCL_STEP_SIZES)
         return is_coded(l, n) ? sizeof(uint32_t) : 0;
-    if (l->step->form == ZIPCCL_FORM_RAW || !is_coded(l, n))
+    if (l->step->form == ZIPCCL_FORM_RAW)
         return (uint64_t)n * size;
-    if (l->step->form == ZIPCCL_FORM_FIXED)
-        return zipccl_plan_fixed_bytes(l->plan, n);
-    if (l->sizes->bytes == NULL)
-        return zipccl_bound(dtype, n);
-    name_ends(l, g, from, to, b, &src, &dst);
-    if (l->plan->effort == ZIPCCL_EFFORT_RATIO && l->sizes->ratio_bytes != NULL)
-        return l->sizes->ratio_bytes(l->sizes->context, src, dst, n);
-    return l->sizes->bytes(l->sizes->context, src, dst, n);
+    if (!is_coded(l, n))
+        return l->step->part == 0 || (l->step->part & ZIPCCL_PART_TAIL) != 0 ? (uint64_t)n * size
+                                                                             : 0;
+    if (l->step->part == 0)
+        return coded_bytes(l, g, from, to, b, n);
+    return part_bytes(l, n, coded_bytes(l, g, from, to, b, n));
 }
 
 /* Ranks whose elements a REDUCE step adds up. */
@@ -411,8 +461,7 @@ static bool some_n_overflows(const struct lowering *l)
         size_t n =
             l->plan->shard_n > 0 ? zipccl_plan_owner_n(l->plan, l->step->chunk, owner) : l->step->n;
 
-        if (n > 0 && l->sizes->overflows(l->sizes->context, 0, UINT32_MAX, n,
-                                         zipccl_plan_fixed_bytes(l->plan, n)) != 0)
+        if (n > 0 && n_overflows(l, 0, UINT32_MAX, n))
             return true;
     }
     return false;
@@ -453,10 +502,13 @@ bool zipccl_lower_overflows(const struct zipccl_plan *plan, const struct zipccl_
 {
     struct lowering l = {.plan = plan, .topology = topology, .sizes = sizes};
 
-    for (uint32_t i = 0; sizes != NULL && sizes->overflows != NULL && i < plan->nsteps; i++) {
+    for (uint32_t i = 0; sizes != NULL && i < plan->nsteps; i++) {
+        bool fixed = plan->steps[i].form == ZIPCCL_FORM_FIXED && sizes->overflows != NULL;
+
+        if (plan->steps[i].kind != ZIPCCL_STEP_EXCHANGE || !(fixed || plan->steps[i].part != 0))
+            continue;
         enter(&l, i);
-        if (l.step->kind == ZIPCCL_STEP_EXCHANGE && l.step->form == ZIPCCL_FORM_FIXED &&
-            step_overflows(&l))
+        if (step_overflows(&l))
             return true;
     }
     return false;

@@ -54,7 +54,8 @@ struct zipccl_wire_sizes {
     size_t (*ratio_bytes)(void *context, uint32_t src, uint32_t dst, size_t n);
     void *context;
     const size_t *splits; /* [nranks * nranks] of uneven ops, elements; else NULL */
-    /* Whether a FIXED message of n elements from src overflows (raw resend); NULL: never. */
+    /* Whether a FIXED message of n elements from src overflows (raw resend); NULL: only if it goes in
+     * parts that do not stand. */
     int (*overflows)(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity);
     bool by_n; /* both look at n alone: many ranks are then priced in O(nranks) */
     /*
@@ -98,7 +99,8 @@ bool zipccl_lower_by_rank(const struct zipccl_plan *plan, uint32_t step,
                           const struct zipccl_wire_sizes *sizes, uint64_t *nbytes, bool *by_source);
 
 /*
- * True if some FIXED message of 'plan', which fits 'topology', overflows as sizes->overflows says.
+ * True if some FIXED message of 'plan', which fits 'topology', overflows as sizes->overflows says, or
+ * the parts of some message do not stand, as sizes->bytes says.
  *
  * Cost: O(nranks) a chunk with sizes->by_n, O(nranks^2) for pairs and without.
  */

@@ -174,7 +174,7 @@ static uint64_t digest_step(uint64_t hash, const struct zipccl_step *s)
     const uint64_t numbers[] = {s->kind,     s->lane,     s->pattern,  s->form,  s->lowering,
                                 s->group,    s->chunk,    s->channels, s->root,  s->n,
                                 s->capacity, s->sizes_of, s->raw_of,   s->ndeps, s->nblocks,
-                                s->remote,   s->redop,    s->first,    s->round};
+                                s->remote,   s->redop,    s->first,    s->round, s->part};
 
     hash = fnv_numbers(hash, numbers, sizeof numbers / sizeof *numbers);
     hash = digest_place(hash, &s->src);

@@ -41,6 +41,12 @@
  * is therefore the wire size of one message; only for EXACT, whose size the plan cannot know, it is
  * the room, and the blocks lie at base + p * (the longest message).
  *
+ * Parts: in a split plan the first chunk's messages of at least ZIPCCL_SPLIT_LEAST_N elements go in
+ * parts (core/split.h).  ENCODE of EARLY codes what leaves early, its EXCHANGE sends it, ENCODE of HEAD and
+ * TAIL codes what is left, SIZES tells the tail's bytes, with bit 31 set where the parts do not stand, and
+ * the EXCHANGE of HEAD and TAIL sends two messages to each peer (on rings, two steps do).  DECODE needs
+ * all three.  Shorter messages, and elements that travel raw, are all tail.
+ *
  * Overflow: RESOLVE (on the wire lane, right after its exchange) reads the headers.  If one says
  * overflow, those who saw it run the EXCHANGE whose raw_of names the RESOLVE: the whole group for an
  * all-gather or broadcast, all messages again; the two ends for all-to-all and pairs, that message
@@ -86,6 +92,10 @@ enum zipccl_form {
     ZIPCCL_FORM_FIXED, /* 'capacity' bytes, a message and zeros after it */
     ZIPCCL_FORM_EXACT  /* as long as the SIZES step said; all-gather and broadcast: the longest */
 };
+
+/* Parts of messages, as bits; 0: a plan that is not split. */
+enum zipccl_part { ZIPCCL_PART_HEAD = 1, ZIPCCL_PART_EARLY = 2, ZIPCCL_PART_TAIL = 4 };
+#define ZIPCCL_PART_REST (ZIPCCL_PART_HEAD | ZIPCCL_PART_TAIL)
 
 enum zipccl_buf {
     ZIPCCL_BUF_SEND, /* the user's send buffer */
@@ -141,6 +151,7 @@ struct zipccl_step {
     uint16_t nblocks;                    /* messages per peer, at least 1 */
     uint8_t remote;                      /* without the block of the caller's own node */
     uint8_t redop;                       /* REDUCE: ZIPCCL_SUM, or ZIPCCL_AVG at the last level */
+    uint8_t part;                        /* enum zipccl_part, bits; of a split plan's coded steps */
     uint8_t first, round;                /* REDUCE: acc = x for the first member; round the sum to
                                             the type at the end.  1 in every plan: no sum is
                                             carried from one step to another */

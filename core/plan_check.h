@@ -49,6 +49,7 @@ struct zipccl_content {
     uint32_t who; /* see enum zipccl_level; NOBODY: unknown, and reported elsewhere */
     uint16_t chunk;
     uint8_t level;
+    uint8_t part; /* enum zipccl_part: of a message in parts this one; 0: not in parts */
     bool coded;
     size_t lo, nbytes;
 };

@@ -41,6 +41,16 @@ static void print_place(const struct zipccl_place *p, FILE *out)
         fprintf(out, "+i*%zu", p->self_stride);
 }
 
+static const char *part_name(unsigned part)
+{
+    switch (part) {
+    case ZIPCCL_PART_HEAD: return " head";
+    case ZIPCCL_PART_EARLY: return " early";
+    case ZIPCCL_PART_TAIL: return " tail";
+    default: return " rest";
+    }
+}
+
 static void print_step(const struct zipccl_step *s, uint32_t number, FILE *out)
 {
     fprintf(out, "%4u %-5s %-8s chunk %u", number, NAME(lanes, s->lane), NAME(kinds, s->kind),
@@ -51,6 +61,8 @@ static void print_step(const struct zipccl_step *s, uint32_t number, FILE *out)
         fprintf(out, " x%u%s", s->nblocks, s->remote ? " remote" : "");
     if (s->kind != ZIPCCL_STEP_COPY && s->kind != ZIPCCL_STEP_NATIVE)
         fprintf(out, " %s", NAME(forms, s->form));
+    if (s->part != 0)
+        fputs(part_name(s->part), out);
     if (s->kind == ZIPCCL_STEP_REDUCE)
         fprintf(out, " %s%s%s", zipccl_redop_name((enum zipccl_redop)s->redop),
                 s->first ? " first" : "", s->round ? " round" : "");

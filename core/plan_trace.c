@@ -10,7 +10,7 @@
  */
 #include "core/plan_check.h"
 
-#include "core/codec.h"
+#include "core/split.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,12 @@ struct message {
     size_t n;
     size_t room; /* bytes that it may take */
     bool coded;
+};
+
+/* A range of a message, as a step touches it. */
+struct piece {
+    size_t at, nbytes; /* from the start of its place */
+    uint8_t part;      /* enum zipccl_part, or 0: all there is */
 };
 
 static const struct zipccl_content unknown = {.who = ZIPCCL_NOBODY};
@@ -69,6 +75,40 @@ static struct message message_of(const struct view *v, uint32_t from, uint32_t t
     else if (coded)
         room = zipccl_bound((enum zipccl_dtype)plan->dtype, n);
     return (struct message){n, room, coded};
+}
+
+/* The elements of a message, and all of it where it is not in parts. */
+static struct piece all_of(const struct message *m)
+{
+    return (struct piece){0, m->room, 0};
+}
+
+/* Pieces of a message that the step touches, at most three; returns how many. */
+static unsigned pieces_of(const struct view *v, const struct message *m, struct piece *pieces)
+{
+    unsigned parts = v->s->part, npieces = 0;
+    struct zipccl_split_cut split = {0, 0, 0};
+    size_t front;
+
+    if (parts != 0 && m->coded)
+        split = zipccl_split_of((enum zipccl_dtype)v->t->plan->dtype, m->n);
+    front = split.head + split.early;
+    if (split.early == 0) { /* all tail */
+        pieces[0] = all_of(m);
+        return parts == 0 || (parts & ZIPCCL_PART_TAIL) != 0 ? 1 : 0;
+    }
+    if (v->s->kind == ZIPCCL_STEP_DECODE)
+        parts |= ZIPCCL_PART_EARLY;
+    if (v->s->kind == ZIPCCL_STEP_RESOLVE || v->s->kind == ZIPCCL_STEP_SIZES)
+        parts = ZIPCCL_PART_HEAD;
+    if (parts & ZIPCCL_PART_HEAD)
+        pieces[npieces++] = (struct piece){0, split.head, ZIPCCL_PART_HEAD};
+    if (parts & ZIPCCL_PART_EARLY)
+        pieces[npieces++] = (struct piece){split.head, split.early, ZIPCCL_PART_EARLY};
+    if (parts & ZIPCCL_PART_TAIL) /* of an EXACT one all of it may travel there */
+        pieces[npieces++] = (struct piece){
+            front, v->s->form == ZIPCCL_FORM_FIXED ? m->room - front : m->room, ZIPCCL_PART_TAIL};
+    return npieces;
 }
 
 /* Byte offset of a block in its buffer. */
@@ -172,14 +212,14 @@ static uint32_t find_source(const struct view *v, const struct zipccl_access *re
 /* What 'read' finds in the write 'w'; 'bad' if that is not a message of this chunk as expected. */
 static struct zipccl_content take(const struct view *v, struct zipccl_access *read,
                                   const struct zipccl_access *w, const struct zipccl_place *place,
-                                  const struct message *m)
+                                  const struct message *m, uint8_t part)
 {
     struct zipccl_content found = w->content;
 
     if (found.who == ZIPCCL_NOBODY)
         return unknown;
     read->bad = w->lo > read->lo || w->hi < read->hi || found.coded != m->coded ||
-                (!is_user(place) && found.chunk != v->s->chunk);
+                found.part != part || (!is_user(place) && found.chunk != v->s->chunk);
     if (m->coded)
         read->bad = read->bad || w->lo != read->lo || found.nbytes != m->n * v->t->check->size;
     else
@@ -188,39 +228,82 @@ static struct zipccl_content take(const struct view *v, struct zipccl_access *re
     return read->bad ? unknown : found;
 }
 
-/* This rank reads a message of 'step' at 'place'; returns what is there. */
-static struct zipccl_content read_message(const struct view *v, const struct zipccl_place *place,
-                                          uint32_t p, uint32_t b, struct message m,
-                                          enum zipccl_when when, uint16_t resolve)
+/* This rank reads a piece of a message of 'step' at 'place'; returns what is there. */
+static struct zipccl_content read_piece(const struct view *v, const struct zipccl_place *place,
+                                        uint32_t p, uint32_t b, struct message m,
+                                        struct piece piece, enum zipccl_when when, uint16_t resolve)
 {
-    size_t lo = locate(v, place, p, b);
-    struct zipccl_access a = range_of(v, place, lo, m.room);
+    size_t lo = locate(v, place, p, b) + piece.at;
+    struct zipccl_access a = range_of(v, place, lo, piece.nbytes);
     struct zipccl_content content;
 
     a.when = (uint8_t)when;
     a.resolve = resolve;
     if (place->buf == ZIPCCL_BUF_SEND) {
         a.user = true;
-        content = (struct zipccl_content){v->g.rank, v->s->chunk, ZIPCCL_LEVEL_DATA,
-                                          false,     lo,          m.n * v->t->check->size};
+        content = (struct zipccl_content){.who = v->g.rank,
+                                          .chunk = v->s->chunk,
+                                          .level = ZIPCCL_LEVEL_DATA,
+                                          .lo = lo,
+                                          .nbytes = m.n * v->t->check->size};
     } else {
         a.source = find_source(v, &a, place);
         a.bad = a.source == NONE;
-        content = a.bad ? unknown : take(v, &a, &v->t->ranks[v->g.rank].list[a.source], place, &m);
+        content = a.bad
+                      ? unknown
+                      : take(v, &a, &v->t->ranks[v->g.rank].list[a.source], place, &m, piece.part);
     }
     record(v->t, v->g.rank, a);
     content.chunk = v->s->chunk;
     return content;
 }
 
-static void write_message(const struct view *v, const struct zipccl_place *place, uint32_t p,
-                          uint32_t b, size_t nbytes, enum zipccl_when when, uint16_t resolve,
-                          struct zipccl_content content)
+/* Elements that are as they are, or a message that is not in parts. */
+static struct zipccl_content read_message(const struct view *v, const struct zipccl_place *place,
+                                          uint32_t p, uint32_t b, struct message m,
+                                          enum zipccl_when when, uint16_t resolve)
+{
+    return read_piece(v, place, p, b, m, all_of(&m), when, resolve);
+}
+
+static bool same_content(const struct zipccl_content *a, const struct zipccl_content *b)
+{
+    return a->who == b->who && a->level == b->level && a->lo == b->lo;
+}
+
+/* All pieces of a message that the step needs, which must be of one message. */
+static struct zipccl_content read_pieces(const struct view *v, const struct zipccl_place *place,
+                                         uint32_t p, uint32_t b, struct message m,
+                                         enum zipccl_when when, uint16_t resolve)
+{
+    struct zipccl_content content = unknown;
+    struct piece pieces[3];
+    unsigned npieces = pieces_of(v, &m, pieces);
+
+    for (unsigned i = 0; i < npieces; i++) {
+        struct zipccl_content c = read_piece(v, place, p, b, m, pieces[i], when, resolve);
+
+        if (v->t->status == ZIPCCL_OK && i > 0 && !same_content(&c, &content) &&
+            c.who != ZIPCCL_NOBODY && content.who != ZIPCCL_NOBODY)
+            v->t->status =
+                zipccl_check_fail(v->t->check, v->step, "content",
+                                  "rank %u: parts of two messages, of member %u", v->g.rank, p);
+        if (i == 0 || c.who == ZIPCCL_NOBODY)
+            content = c;
+    }
+    content.part = 0;
+    return content;
+}
+
+static void write_piece(const struct view *v, const struct zipccl_place *place, uint32_t p,
+                        uint32_t b, struct piece piece, enum zipccl_when when, uint16_t resolve,
+                        struct zipccl_content content)
 {
     const struct zipccl_check *c = v->t->check;
-    struct zipccl_access a = range_of(v, place, locate(v, place, p, b), nbytes);
+    struct zipccl_access a = range_of(v, place, locate(v, place, p, b) + piece.at, piece.nbytes);
     uint32_t *last = newest(v, &a, place);
 
+    content.part = piece.part;
     a.write = true;
     a.when = (uint8_t)when;
     a.resolve = resolve;
@@ -233,6 +316,13 @@ static void write_message(const struct view *v, const struct zipccl_place *place
         *last = v->t->ranks[v->g.rank].n - 1;
 }
 
+static void write_message(const struct view *v, const struct zipccl_place *place, uint32_t p,
+                          uint32_t b, size_t nbytes, enum zipccl_when when, uint16_t resolve,
+                          struct zipccl_content content)
+{
+    write_piece(v, place, p, b, (struct piece){0, nbytes, 0}, when, resolve, content);
+}
+
 /* A message of an EXCHANGE: read here, written on the other rank. */
 static void pass(const struct view *v, uint32_t p, uint32_t b)
 {
@@ -241,12 +331,15 @@ static void pass(const struct view *v, uint32_t p, uint32_t b)
     enum zipccl_when when = resend ? ZIPCCL_OVERFLOWED : ZIPCCL_ALWAYS;
     struct message m = message_of(v, v->g.self, p, b);
     struct view there = view_of(v->t, v->step, zipccl_group_rank(&v->g, p));
-    struct zipccl_content content;
+    struct piece pieces[3];
+    unsigned npieces = m.n > 0 ? pieces_of(v, &m, pieces) : 0;
 
-    if (m.n == 0 || (resend && m.n < v->t->plan->raw_below_n))
+    if (resend && m.n < v->t->plan->raw_below_n)
         return;
-    content = read_message(v, &v->s->src, shared ? v->g.self : p, b, m, when, v->s->raw_of);
-    write_message(&there, &v->s->dst, v->g.self, b, m.room, when, v->s->raw_of, content);
+    for (unsigned i = 0; i < npieces; i++)
+        write_piece(
+            &there, &v->s->dst, v->g.self, b, pieces[i], when, v->s->raw_of,
+            read_piece(v, &v->s->src, shared ? v->g.self : p, b, m, pieces[i], when, v->s->raw_of));
 }
 
 static void trace_exchange(const struct view *v)
@@ -272,19 +365,24 @@ static void trace_outgoing(const struct view *v)
         for (uint32_t b = 0; b < v->g.nblocks; b++) {
             struct message m = message_of(v, v->g.self, p, b), raw = m;
             struct zipccl_content content;
+            struct piece pieces[3];
+            unsigned npieces;
 
             if (m.n == 0 || (shared ? p != v->g.self : p == v->g.self))
                 continue;
             if (v->s->kind == ZIPCCL_STEP_SIZES) {
                 if (m.coded)
-                    read_message(v, &v->s->src, p, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
+                    read_pieces(v, &v->s->src, p, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
                 continue;
             }
             raw.coded = false;
             raw.room = m.n * v->t->check->size;
             content = read_message(v, &v->s->src, p, b, raw, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
             content.coded = m.coded;
-            write_message(v, &v->s->dst, p, b, m.room, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE, content);
+            npieces = pieces_of(v, &m, pieces);
+            for (unsigned i = 0; i < npieces; i++)
+                write_piece(v, &v->s->dst, p, b, pieces[i], ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE,
+                            content);
         }
 }
 
@@ -304,15 +402,15 @@ static struct zipccl_content read_incoming(const struct view *v, uint32_t p, uin
     bool resend = v->s->raw_of != ZIPCCL_STEP_NONE && m.coded;
     struct zipccl_content content, again;
 
-    content = read_message(v, &v->s->src, p, b, m, resend ? ZIPCCL_NO_OVERFLOW : ZIPCCL_ALWAYS,
-                           v->s->raw_of);
+    content = read_pieces(v, &v->s->src, p, b, m, resend ? ZIPCCL_NO_OVERFLOW : ZIPCCL_ALWAYS,
+                          v->s->raw_of);
     content.coded = false;
     if (!resend)
         return content;
     again = read_message(v, &plan->steps[resend_of(plan, v->s->raw_of)].dst, p, b, raw,
                          ZIPCCL_OVERFLOWED, v->s->raw_of);
     if (v->t->status == ZIPCCL_OK && again.who != ZIPCCL_NOBODY && content.who != ZIPCCL_NOBODY &&
-        (again.who != content.who || again.level != content.level || again.lo != content.lo))
+        !same_content(&again, &content))
         v->t->status = zipccl_check_fail(v->t->check, v->step, "content",
                                          "rank %u: the resend of member %u is not what the message "
                                          "holds",
@@ -333,7 +431,7 @@ static void trace_incoming(const struct view *v)
                 write_message(v, &v->s->dst, p, b, m.n * v->t->check->size, ZIPCCL_ALWAYS,
                               ZIPCCL_STEP_NONE, read_incoming(v, p, b));
             else if (m.coded)
-                read_message(v, &v->s->src, p, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
+                read_pieces(v, &v->s->src, p, b, m, ZIPCCL_ALWAYS, ZIPCCL_STEP_NONE);
         }
 }
 

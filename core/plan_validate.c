@@ -134,7 +134,7 @@ static zipccl_status check_references(const struct zipccl_check *c, uint32_t i)
     bool is_exchange = s->kind == ZIPCCL_STEP_EXCHANGE;
     bool decodes = s->kind == ZIPCCL_STEP_DECODE || s->kind == ZIPCCL_STEP_REDUCE;
 
-    if (is_exchange && s->form == ZIPCCL_FORM_EXACT)
+    if (is_exchange && s->form == ZIPCCL_FORM_EXACT && s->part != ZIPCCL_PART_EARLY)
         ZIPCCL_TRY(check_reference(c, i, s->sizes_of, ZIPCCL_STEP_SIZES));
     else if (s->sizes_of != ZIPCCL_STEP_NONE)
         return zipccl_check_fail(c, i, "reference", "only exact exchanges have sizes");
@@ -156,6 +156,27 @@ static zipccl_status check_resend(const struct zipccl_check *c, uint32_t i)
         if (plan->steps[k].kind == ZIPCCL_STEP_EXCHANGE && plan->steps[k].raw_of == i)
             return ZIPCCL_OK;
     return zipccl_check_fail(c, i, "reference", "no exchange sends again what overflows");
+}
+
+/* Which parts of messages a step may name. */
+static zipccl_status check_part(const struct zipccl_check *c, uint32_t i)
+{
+    const struct zipccl_step *s = &c->plan->steps[i];
+    bool ring = s->lowering == ZIPCCL_LOWER_RING && s->kind == ZIPCCL_STEP_EXCHANGE;
+    bool known = s->part == ZIPCCL_PART_REST;
+
+    if (s->part == 0)
+        return ZIPCCL_OK;
+    if (s->kind == ZIPCCL_STEP_EXCHANGE || s->kind == ZIPCCL_STEP_ENCODE)
+        known = known || s->part == ZIPCCL_PART_EARLY;
+    if (ring) /* one piece a step, and the blocks of an all-gather would lie apart */
+        known = (s->part == ZIPCCL_PART_HEAD || s->part == ZIPCCL_PART_EARLY ||
+                 s->part == ZIPCCL_PART_TAIL) &&
+                s->pattern == ZIPCCL_PATTERN_BROADCAST;
+    if (!known || s->form == ZIPCCL_FORM_RAW || s->kind == ZIPCCL_STEP_REDUCE ||
+        c->plan->effort != ZIPCCL_EFFORT_FAST)
+        return zipccl_check_fail(c, i, "form", "it cannot be of part %u of its messages", s->part);
+    return ZIPCCL_OK;
 }
 
 static zipccl_status check_form(const struct zipccl_check *c, uint32_t i)
@@ -182,8 +203,8 @@ static zipccl_status check_form(const struct zipccl_check *c, uint32_t i)
          s->group != ZIPCCL_GROUP_WORLD))
         return zipccl_check_fail(c, i, "form", "its pattern cannot go around a ring");
     if (s->kind == ZIPCCL_STEP_RESOLVE)
-        return check_resend(c, i);
-    return ZIPCCL_OK;
+        ZIPCCL_TRY(check_resend(c, i));
+    return check_part(c, i);
 }
 
 /* A ring writes the blocks of an all-gather end to end: the places must say the same. */

@@ -22,6 +22,8 @@ const struct zipccl_strategy *const zipccl_strategies[] = {
     &zipccl_strategy_exact_direct,
     &zipccl_strategy_exact_ring,
     &zipccl_strategy_exact_two_level,
+    &zipccl_strategy_fixed_split,
+    &zipccl_strategy_exact_split,
     NULL,
 };
 
@@ -135,7 +137,8 @@ static zipccl_status try_candidate(const struct question *q, const struct zipccl
                                    q->max_staging_bytes, &plan));
         *nchunks = plan->nchunks;
         over = zipccl_lower_overflows(plan, q->placement->topology, q->sizes);
-        if (!over || pairs)
+        if (!over ||
+            (pairs && !strategy->exact_sizes)) /* an exact one has parts that do not stand */
             ZIPCCL_TRY(price_candidate(q, plan, best));
         else
             zipccl_plan_destroy(plan);

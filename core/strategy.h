@@ -5,6 +5,8 @@
  *     native              the transport's own
  *     raw|fixed|exact direct     everyone to everyone; reductions: sum and avg of bf16, fp16, fp32
  *     raw|fixed|exact ring       around rings (all_gather, broadcast)
+ *     fixed|exact split          direct, or for broadcast on rings, a first chunk whose messages
+ *                                leave in part while the rest of them is coded (not for max ratio)
  *     raw|fixed|exact two-level  between the nodes once, within them raw (not alltoallv, sendrecv)
  * raw is uncompressed; fixed has messages of a size known before, exact sends sizes first.
  *

@@ -1,10 +1,11 @@
 /*
- * cluster_command.c - zipccl cluster list|show|check
+ * cluster_command.c - zipccl cluster list|show|check|fit
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "experiments/cluster_command.h"
 
+#include "experiments/cluster_fit.h"
 #include "experiments/open_cluster.h"
 #include "experiments/program.h"
 
@@ -28,7 +29,9 @@ static const struct argp_option option_table[] = {
 static const char doc[] = "Look at cluster descriptions."
                           "\v  list           the bundled clusters\n"
                           "  show NAME      every key with value, unit and source\n"
-                          "  check FILE     read a description and tell what is wrong with it";
+                          "  check FILE     read a description and tell what is wrong with it\n"
+                          "  fit ROWS...    fit links and codec to measured collectives; see "
+                          "'zipccl cluster fit --help'";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -133,13 +136,13 @@ static zipccl_status list(const char *folder, const struct options *options,
 
 static int run(const struct options *options)
 {
-    static const char *const actions[] = {"list", "show", "check", NULL};
+    static const char *const actions[] = {"list", "show", "check", "fit", NULL};
     struct zipccl_error error = {""};
     char folder[4096];
     zipccl_status status;
 
     if (options->action == NULL)
-        return zipccl_usage_error(program, "cluster: say list, show or check");
+        return zipccl_usage_error(program, "cluster: say list, show, check or fit");
     const char *nearest = zipccl_nearest_name(options->action, actions);
     bool is_list = strcmp(options->action, "list") == 0;
     bool is_show = strcmp(options->action, "show") == 0;
@@ -162,9 +165,17 @@ static int run(const struct options *options)
 int zipccl_cluster_command(int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, "list|show NAME|check FILE", doc, NULL, NULL, NULL};
+        option_table, parse_option, "list|show NAME|check FILE|fit ROWS...", doc, NULL, NULL, NULL};
     struct options options = {0};
     bool helped;
+
+    if (argc > 1 && strcmp(argv[1], "fit") == 0) {
+#ifdef ZIPCCL_HAVE_CLUSTER_FIT
+        return zipccl_cluster_fit_command(argc - 1, argv + 1);
+#else
+        return zipccl_usage_error(program, "cluster fit: this build has no GSL, which fits");
+#endif
+    }
     int code =
         zipccl_parse_options(&argp, argc, argv, program, "zipccl cluster", &options, &helped);
 

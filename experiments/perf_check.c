@@ -16,8 +16,19 @@
 /* Elements compared at once: what every rank sent of them stays in the cache. */
 #define PIECE_N 8192u
 
-size_t zipccl_perf_block(const struct zipccl_perf_call *call, uint32_t nranks, uint32_t src,
-                         uint32_t dst, size_t *send_at, size_t *recv_at)
+/* Elements from 'src' to 'dst' of an uneven call. */
+static size_t split_n(const struct zipccl_perf_call *call, const size_t *splits, uint32_t nranks,
+                      uint32_t src, uint32_t dst)
+{
+    if (splits != NULL)
+        return splits[(size_t)src * nranks + dst];
+    if (call->op == ZIPCCL_ALLTOALLV)
+        return zipccl_perf_split_n(call->count, nranks, src, dst);
+    return (src + 1) % nranks == dst ? call->count : 0;
+}
+
+size_t zipccl_perf_block(const struct zipccl_perf_call *call, const size_t *splits, uint32_t nranks,
+                         uint32_t src, uint32_t dst, size_t *send_at, size_t *recv_at)
 {
     *send_at = *recv_at = 0;
     switch (call->op) {
@@ -27,12 +38,12 @@ size_t zipccl_perf_block(const struct zipccl_perf_call *call, uint32_t nranks, u
         *recv_at = src * call->count;
         return call->count;
     case ZIPCCL_ALLTOALLV:
+    case ZIPCCL_SENDRECV:
         for (uint32_t p = 0; p < dst; p++)
-            *send_at += zipccl_perf_split_n(call->count, nranks, src, p);
+            *send_at += split_n(call, splits, nranks, src, p);
         for (uint32_t p = 0; p < src; p++)
-            *recv_at += zipccl_perf_split_n(call->count, nranks, p, dst);
-        return zipccl_perf_split_n(call->count, nranks, src, dst);
-    case ZIPCCL_SENDRECV: return (src + 1) % nranks == dst ? call->count : 0;
+            *recv_at += split_n(call, splits, nranks, p, dst);
+        return split_n(call, splits, nranks, src, dst);
     case ZIPCCL_BROADCAST: return src == call->root ? call->count : 0;
     default: return 0;
     }
@@ -60,12 +71,12 @@ static zipccl_status check_moved(const struct zipccl_perf_check *c, const unsign
     if (want == NULL)
         return ZIPCCL_ERR_NOMEM;
     for (uint32_t src = 0; src < nranks; src++) {
-        size_t n = zipccl_perf_block(c->call, nranks, src, c->rank, &send_at, &recv_at);
+        size_t n = zipccl_perf_block(c->call, c->splits, nranks, src, c->rank, &send_at, &recv_at);
 
         for (size_t at = 0; at < n; at += PIECE_N) {
             size_t len = n - at < PIECE_N ? n - at : PIECE_N;
 
-            zipccl_perf_pool_copy(c->pool, src, c->salt, send_at + at, len, want);
+            c->sent(c->context, src, send_at + at, len, want);
             *wrong += count_wrong(want, recv + (recv_at + at) * size, len, size);
         }
     }
@@ -203,8 +214,7 @@ static zipccl_status check_reduced(const struct zipccl_perf_check *c, const unsi
         size_t len = n - at < PIECE_N ? n - at : PIECE_N;
 
         for (uint32_t r = 0; r < c->topology->nranks; r++)
-            zipccl_perf_pool_copy(c->pool, r, c->salt, own + at, len,
-                                  pieces.memory + (size_t)r * PIECE_N * size);
+            c->sent(c->context, r, own + at, len, pieces.memory + (size_t)r * PIECE_N * size);
         if (native) {
             status = check_native(c, &pieces, len, recv + at * size, wrong);
             continue;

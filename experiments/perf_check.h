@@ -12,17 +12,22 @@
 
 #include "core/plan.h"
 #include "core/topology.h"
-#include "experiments/perf_data.h"
 #include "experiments/perf_rows.h"
+
+/* Elements [first, first + n) of what 'rank' of the communicator sent. */
+typedef void zipccl_perf_sent_fn(const void *context, uint32_t rank, size_t first, size_t n,
+                                 void *out);
 
 struct zipccl_perf_check {
     const struct zipccl_perf_call *call;
-    const struct zipccl_perf_pool *pool;
+    zipccl_perf_sent_fn *sent;
+    const void *context;
     const struct zipccl_plan *plan; /* that served it */
     const struct zipccl_topology *topology;
-    uint32_t rank;   /* in the communicator, whose ranks are those of the pool */
-    uint32_t salt;   /* number of the call for the pool */
-    bool rank_order; /* native reductions add in rank order, rounding once */
+    const size_t *splits; /* [nranks * nranks] elements of uneven ops, from row to column; NULL:
+                             perf's own */
+    uint32_t rank;        /* in the communicator */
+    bool rank_order;      /* native reductions add in rank order, rounding once */
 };
 
 /*
@@ -36,9 +41,9 @@ zipccl_status zipccl_perf_check(const struct zipccl_perf_check *check, const voi
 
 /*
  * The block that 'src' sends to 'dst' in a call that moves: its elements, and where they lie in the
- * send buffer and in the receive buffer.
+ * send buffer and in the receive buffer.  'splits' as above.
  */
-size_t zipccl_perf_block(const struct zipccl_perf_call *call, uint32_t nranks, uint32_t src,
-                         uint32_t dst, size_t *send_at, size_t *recv_at);
+size_t zipccl_perf_block(const struct zipccl_perf_call *call, const size_t *splits, uint32_t nranks,
+                         uint32_t src, uint32_t dst, size_t *send_at, size_t *recv_at);
 
 #endif

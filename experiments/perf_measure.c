@@ -72,6 +72,16 @@ static zipccl_status run_iteration(struct trial *t, struct lane *lane, double *t
     return ZIPCCL_OK;
 }
 
+/* Where its pinned strategy does not serve a call a communicator takes another one: not asked for. */
+static bool is_as_pinned(const struct trial *t, enum zipccl_perf_mode mode)
+{
+    const struct zipccl_strategy *pinned = perf_pinned(t->rank->job->options, mode);
+    const struct zipccl_plan *plan = zipccl_comm_last_plan(t->rank->comms[mode]);
+
+    return pinned == NULL || plan == NULL || t->call->count == 0 ||
+           strncmp(plan->strategy, pinned->name, strlen(pinned->name)) == 0;
+}
+
 /* The first call in each mode tells whether something serves it. */
 static zipccl_status find_lanes(struct trial *t)
 {
@@ -79,15 +89,16 @@ static zipccl_status find_lanes(struct trial *t)
 
     t->nlanes = 0;
     for (int m = 0; m < ZIPCCL_NUM_PERF_MODES; m++) {
+        enum zipccl_perf_mode mode = (enum zipccl_perf_mode)m;
         zipccl_status status;
 
         if (rank->comms[m] == NULL ||
-            (m == ZIPCCL_PERF_NATIVE && !perf_rank_has_native(rank, t->call)))
+            (mode == ZIPCCL_PERF_NATIVE && !perf_rank_has_native(rank, t->call)))
             continue;
-        status = perf_rank_call(rank, t->call, (enum zipccl_perf_mode)m, t->in_place);
-        if (status == ZIPCCL_OK)
-            t->lanes[t->nlanes++].mode = (enum zipccl_perf_mode)m;
-        else if (status != ZIPCCL_ERR_UNSUPPORTED)
+        status = perf_rank_call(rank, t->call, mode, t->in_place);
+        if (status == ZIPCCL_OK && is_as_pinned(t, mode))
+            t->lanes[t->nlanes++].mode = mode;
+        else if (status != ZIPCCL_OK && status != ZIPCCL_ERR_UNSUPPORTED)
             return status;
     }
     return ZIPCCL_OK;
@@ -149,15 +160,29 @@ static zipccl_status time_lanes(struct trial *t, unsigned char *all)
     return ZIPCCL_OK;
 }
 
+/* What the ranks sent in call number 'salt'. */
+struct sent {
+    const struct zipccl_perf_pool *pool;
+    uint32_t salt;
+};
+
+static void copy_sent(const void *context, uint32_t rank, size_t first, size_t n, void *out)
+{
+    const struct sent *sent = context;
+
+    zipccl_perf_pool_copy(sent->pool, rank, sent->salt, first, n, out);
+}
+
 static zipccl_status check_one(struct trial *t, struct lane *lane, uint32_t salt)
 {
     struct perf_rank *rank = t->rank;
     struct perf_job *job = rank->job;
+    struct sent sent = {&job->pools[t->call->dtype], salt};
     struct zipccl_perf_check check = {.call = t->call,
-                                      .pool = &job->pools[t->call->dtype],
+                                      .sent = copy_sent,
+                                      .context = &sent,
                                       .topology = rank->transport->topology,
                                       .rank = rank->transport->rank,
-                                      .salt = salt,
                                       .rank_order = job->world->kind == ZIPCCL_WORLD_THREADS};
     uint64_t wrong = 0;
     zipccl_status status;
@@ -355,8 +380,10 @@ static zipccl_status keep_rows(struct perf_job *job, const struct zipccl_perf_ro
                                const struct zipccl_perf_row *in, uint32_t nrows)
 {
     for (uint32_t k = 0; k < nrows; k++) {
-        if (job->table != NULL)
-            zipccl_perf_print_row(job->options, &out[k], in != NULL ? &in[k] : NULL, job->table);
+        FILE *table = perf_table(job);
+
+        if (table != NULL)
+            zipccl_perf_print_row(job->options, &out[k], in != NULL ? &in[k] : NULL, table);
         if (zipccl_perf_add(job->result, &out[k]) != ZIPCCL_OK ||
             (in != NULL && zipccl_perf_add(job->result, &in[k]) != ZIPCCL_OK))
             return perf_fail(job, ZIPCCL_ERR_NOMEM, "no memory for the rows");

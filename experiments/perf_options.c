@@ -27,6 +27,8 @@ enum {
     KEY_THREADS,
     KEY_RANKS_PER_NODE,
     KEY_CSV,
+    KEY_TIER,
+    KEY_RATIO,
     MAX_SIZES = 1000,
     MAX_ITERS = 1000000
 };
@@ -99,6 +101,11 @@ static const struct argp_option option_table[] = {
     {"run_cycles", 'N', "N", 0, "run everything N times (default 1)", 5},
     {"check", 'c', "N", 0,
      "check every element of N calls (default 1), each with other elements; 0: check nothing", 5},
+    {NULL, 0, NULL, 0, "Simulated (--on sim), on the ranks that --cluster has:", 8},
+    {"tier", KEY_TIER, "TIER", 0,
+     "t0: closed form (default); t1: flows in SimGrid; t2: every message of every rank", 8},
+    {"ratio", KEY_RATIO, "X", 0,
+     "assume this compression ratio, 1 to 2, instead of coding the --input", 8},
     {NULL, 0, NULL, 0, "What is told:", 6},
     {"average", 'a', "0|1|2|3", 0,
      "time of an iteration: rank 0's, the mean, the least or the largest (default 3)", 6},
@@ -138,7 +145,8 @@ static const char doc[] =
     "  zipccl perf all_gather -b 32M -t 4 --mode all --ranks-per-node 2\n"
     "  zipccl perf alltoall -b 1M -e 64M -d all -n 5 -c 3 -J alltoall.json\n"
     "  zipccl perf reduce_scatter --input grads.safetensors:layer.3 --strategy 'exact direct'\n"
-    "  mpirun -np 4 zipccl perf all_reduce -b 1M -e 64M --mode all\n\n"
+    "  mpirun -np 4 zipccl perf all_reduce -b 1M -e 64M --mode all\n"
+    "  zipccl perf all_gather -b 1M -e 64M --mode all --on sim --cluster laptop\n\n"
     "Letters and the table are those of nccl-tests, with our columns on the right: mode, ratio "
     "(raw / wire), encode and decode time of the busiest rank, bus bandwidth of the bytes on the "
     "wire, x raw (time of mode raw over this one's), and the strategy. Times are medians. Options "
@@ -261,6 +269,8 @@ static int set_word(struct parse *p, int key, const char *arg)
                                   &o->codec_threads);
     case KEY_RANKS_PER_NODE:
         return zipccl_perf_number(program, "--ranks-per-node", arg, 1, 65535, &o->ranks_per_node);
+    case KEY_TIER: return zipccl_perf_tier(program, arg, o);
+    case KEY_RATIO: return zipccl_perf_ratio_value(program, arg, o);
     default: o->csv = arg; return 0;
     }
 }
@@ -383,9 +393,16 @@ static int check(const struct parse *p)
                                   zipccl_op_name(o->op));
     if (p->seen['K'] && o->all_iterations && o->json == NULL)
         return zipccl_usage_error(p->program, "perf: -K 1 is of the JSON, which -J asks for");
-    if (p->seen['t'] && o->on == ZIPCCL_ON_MPI && o->nthreads != 1)
-        return zipccl_usage_error(p->program, "perf: -t is of --on threads; a launcher says how "
-                                              "many processes there are");
+    if (o->on != ZIPCCL_ON_SIM && (p->seen[KEY_TIER] || p->seen[KEY_RATIO]))
+        return zipccl_usage_error(p->program, "perf: --%s is of --on sim, which is not given",
+                                  p->seen[KEY_TIER] ? "tier" : "ratio");
+    for (size_t d = 0; d < o->ndtypes; d++)
+        if (o->unalign % zipccl_dtype_size(o->dtypes[d]) != 0)
+            return zipccl_usage_error(p->program,
+                                      "perf: -u %u is no multiple of the %zu bytes of %s: elements "
+                                      "are aligned",
+                                      o->unalign, zipccl_dtype_size(o->dtypes[d]),
+                                      zipccl_dtype_name(o->dtypes[d]));
     int code = check_sizes(p);
     return code != ZIPCCL_EXIT_OK ? code : check_plans(p);
 }

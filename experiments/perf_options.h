@@ -81,6 +81,9 @@ struct zipccl_perf_options {
     const char *input;                  /* as given */
     char input_path[1024], tensor[256]; /* of a file; "": all tensors of the type */
     uint32_t unalign;                   /* bytes */
+    /* Of simulations. */
+    unsigned tier; /* 0, 1, 2: T0 .. T2 */
+    double ratio;  /* > 0: given, no elements are coded */
     /* What is told. */
     enum zipccl_perf_average average;
     bool cputime, timestamps, per_iteration, all_iterations, memory, quiet;

@@ -5,6 +5,8 @@
  */
 #include "experiments/perf_rank.h"
 
+#include "experiments/perf_report.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,28 @@ zipccl_status perf_fail(struct perf_job *job, zipccl_status status, const char *
     return status;
 }
 
+FILE *perf_table(struct perf_job *job)
+{
+    if (job->table != NULL && !job->begun)
+        zipccl_perf_print_head(job->options, job->result, job->table);
+    job->begun = true;
+    return job->table;
+}
+
+const struct zipccl_strategy *perf_pinned(const struct zipccl_perf_options *options,
+                                          enum zipccl_perf_mode mode)
+{
+    const struct zipccl_strategy *pinned;
+
+    if (mode == ZIPCCL_PERF_NATIVE)
+        return zipccl_strategy_find("native");
+    if (options->strategy == NULL || mode == ZIPCCL_PERF_ADAPTIVE ||
+        strcmp(options->strategy, "native") == 0)
+        return NULL;
+    pinned = zipccl_strategy_find(options->strategy);
+    return pinned->compressed == (mode == ZIPCCL_PERF_COMPRESSED) ? pinned : NULL;
+}
+
 /* Settings of the communicator whose calls are of 'mode'. */
 static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipccl_perf_mode mode)
 {
@@ -36,8 +60,7 @@ static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipc
         [ZIPCCL_PERF_ADAPTIVE] = ZIPCCL_MODE_ADAPTIVE,
     };
     const struct zipccl_perf_options *o = job->options;
-    const struct zipccl_strategy *pinned =
-        o->strategy != NULL ? zipccl_strategy_find(o->strategy) : NULL;
+    const struct zipccl_strategy *pinned = perf_pinned(o, mode);
     struct zipccl_comm_config config;
 
     zipccl_comm_config_init(&config);
@@ -46,13 +69,9 @@ static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipc
     config.capacity_class = o->capacity_class;
     if (mode == ZIPCCL_PERF_COMPRESSED || mode == ZIPCCL_PERF_ADAPTIVE)
         config.effort = o->effort;
-    if (mode == ZIPCCL_PERF_NATIVE) {
-        config.strategy = "native";
-    } else if (pinned != NULL && mode != ZIPCCL_PERF_ADAPTIVE &&
-               pinned->compressed == (mode == ZIPCCL_PERF_COMPRESSED) &&
-               strcmp(o->strategy, "native") != 0) {
-        config.strategy = o->strategy;
-        config.nchunks = o->nchunks;
+    if (pinned != NULL) {
+        config.strategy = pinned->name;
+        config.nchunks = mode != ZIPCCL_PERF_NATIVE ? o->nchunks : 0;
     }
     return config;
 }

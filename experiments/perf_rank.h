@@ -26,6 +26,7 @@ struct perf_job {
     struct zipccl_perf_pool pools[ZIPCCL_NUM_DTYPES];
     struct zipccl_perf_result *result;
     FILE *table;
+    bool begun;  /* the table's head is printed */
     bool served; /* some call was */
     pthread_mutex_t lock;
     struct zipccl_error error; /* of the first rank that failed by itself */
@@ -45,6 +46,13 @@ struct perf_rank {
 
 /* Note why this rank failed, if no other has; returns 'status'. */
 zipccl_status perf_fail(struct perf_job *job, zipccl_status status, const char *text);
+
+/* Where rank 0 prints lines to, after the table's head; NULL: nowhere. */
+FILE *perf_table(struct perf_job *job);
+
+/* The strategy that 'mode' is pinned to; NULL: none. */
+const struct zipccl_strategy *perf_pinned(const struct zipccl_perf_options *options,
+                                          enum zipccl_perf_mode mode);
 
 /* Make exec, communicators and buffers of 'send_bytes' and 'recv_bytes'. */
 zipccl_status perf_rank_open(struct perf_rank *rank, struct perf_job *job,

@@ -163,9 +163,9 @@ static void print_classes(const struct zipccl_perf_options *o,
         nwide += result->rows[i].capacity_class == ZIPCCL_CLASS_WIDE;
     if (nwide > 0 && o->capacity_class == ZIPCCL_CLASS_LEARN && o->warmup <= ZIPCCL_CLASS_PERIOD)
         fprintf(out,
-                "# %zu rows have messages of fixed size in class wide, with which learning begins: "
-                "-w %u shows what it comes to, --class settled what it can come to\n",
-                nwide, ZIPCCL_CLASS_PERIOD + 2);
+                "# messages of fixed size are still in class wide, with which learning begins, in "
+                "%zu row%s: -w %u shows what it comes to, --class settled what it can come to\n",
+                nwide, nwide != 1 ? "s" : "", ZIPCCL_CLASS_PERIOD + 2);
 }
 
 /* Mean over the rows of one mode; 0 if there is none. */

@@ -20,6 +20,12 @@ static bool is_reduction(const struct zipccl_perf_options *o)
     return o->op == ZIPCCL_REDUCE_SCATTER || o->op == ZIPCCL_ALL_REDUCE;
 }
 
+/* True if what one of several types or operators lacks is told in the table, not as an error. */
+static bool is_list(const struct zipccl_perf_options *o)
+{
+    return o->ndtypes > 1 || (is_reduction(o) && o->nredops > 1);
+}
+
 /* Bytes of the largest buffers of a rank. */
 static void buffer_bytes(const struct zipccl_perf_options *o, uint32_t nranks, size_t *send,
                          size_t *recv)
@@ -50,8 +56,8 @@ static zipccl_status run_sizes(struct perf_rank *rank, enum zipccl_dtype dtype,
     if (rank->whole->rank != 0)
         return ZIPCCL_OK;
     rank->job->served = rank->job->served || served;
-    if (!served && rank->job->table != NULL)
-        fprintf(rank->job->table, "# %s of %s%s%s: nothing serves it on this transport\n",
+    if (!served && is_list(o) && perf_table(rank->job) != NULL)
+        fprintf(rank->job->table, "# %s of %s%s%s: nothing that was asked for serves it here\n",
                 zipccl_op_name(o->op), zipccl_perf_type_name(dtype), is_reduction(o) ? ", " : "",
                 is_reduction(o) ? zipccl_redop_name(redop) : "");
     return ZIPCCL_OK;
@@ -64,7 +70,7 @@ static zipccl_status run_type(struct perf_rank *rank, enum zipccl_dtype dtype)
     size_t nredops = is_reduction(o) ? o->nredops : 1;
 
     if (rank->job->pools[dtype].n == 0) {
-        if (rank->whole->rank == 0 && rank->job->table != NULL)
+        if (rank->whole->rank == 0 && perf_table(rank->job) != NULL)
             fprintf(rank->job->table, "# no %s in %s\n", zipccl_perf_type_name(dtype), o->input);
         return ZIPCCL_OK;
     }
@@ -122,7 +128,7 @@ static zipccl_status check_memory(const struct perf_job *job, struct zipccl_erro
     need = ((double)send + (double)recv) * job->world->nlocal;
     if (pages <= 0 || page <= 0 || need <= 0.8 * have)
         return ZIPCCL_OK;
-    return zipccl_fail(error, ZIPCCL_ERR_NOMEM,
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                        "%u rank%s with %.1f GiB of buffers each need more than four fifths of this "
                        "machine's %.1f GiB: a smaller -e, or fewer ranks",
                        job->world->nlocal, job->world->nlocal != 1 ? "s" : "",
@@ -197,6 +203,18 @@ static zipccl_status prepare(struct perf_job *job, struct zipccl_error *error)
     return open_pools(job, error);
 }
 
+static zipccl_status refuse(const struct zipccl_perf_options *o, struct zipccl_error *error)
+{
+    if (o->strategy != NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                           "strategy '%s' does not serve %s of %s here", o->strategy,
+                           zipccl_op_name(o->op), zipccl_perf_type_name(o->dtypes[0]));
+    return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED,
+                       "nothing that was asked for serves this call on this transport: its native "
+                       "collectives do not reduce fp8, and plans of our own reduce by sum and avg, "
+                       "bf16, fp16 and fp32");
+}
+
 static zipccl_status run(struct perf_job *job, struct zipccl_error *error)
 {
     zipccl_status status;
@@ -204,18 +222,13 @@ static zipccl_status run(struct perf_job *job, struct zipccl_error *error)
     ZIPCCL_TRY(prepare(job, error));
     job->result->nranks = job->nranks;
     job->result->nodes = job->nodes;
-    if (job->world->first == 0 && job->table != NULL)
-        zipccl_perf_print_head(job->options, job->result, job->table);
     status = zipccl_world_run(job->world, run_rank, job, error);
     if (status != ZIPCCL_OK && job->status != ZIPCCL_OK) {
         *error = job->error;
         return job->status;
     }
     if (status == ZIPCCL_OK && job->world->first == 0 && !job->served)
-        return zipccl_fail(
-            error, ZIPCCL_ERR_UNSUPPORTED,
-            "nothing serves this call on this transport: fp8 is not reduced, and only "
-            "sum and avg of bf16, fp16 and fp32 where there is no native collective");
+        return refuse(job->options, error);
     return status;
 }
 

@@ -217,6 +217,30 @@ int zipccl_perf_input(const char *program, const char *text, struct zipccl_perf_
     return 0;
 }
 
+int zipccl_perf_tier(const char *program, const char *text, struct zipccl_perf_options *out)
+{
+    if ((text[0] != 't' && text[0] != 'T') || text[1] < '0' || text[1] > '2' || text[2] != '\0') {
+        zipccl_usage_error(program, "perf: --tier '%s': expected t0, t1 or t2", text);
+        return -1;
+    }
+    out->tier = (unsigned)(text[1] - '0');
+    return 0;
+}
+
+int zipccl_perf_ratio_value(const char *program, const char *text, struct zipccl_perf_options *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (!is_digit(text[0]) || *end != '\0' || strpbrk(text, "xX") != NULL || !(value >= 1) ||
+        !(value <= 2)) {
+        zipccl_usage_error(program, "perf: --ratio '%s': expected a number from 1 to 2", text);
+        return -1;
+    }
+    out->ratio = value;
+    return 0;
+}
+
 int zipccl_perf_effort(const char *program, const char *text, struct zipccl_perf_options *out)
 {
     static const char *const names[] = {"fast", "ratio", NULL};

@@ -29,6 +29,9 @@ int zipccl_perf_effort(const char *program, const char *text, struct zipccl_perf
 int zipccl_perf_class(const char *program, const char *text, struct zipccl_perf_options *out);
 int zipccl_perf_strategy(const char *program, const char *text, struct zipccl_perf_options *out);
 
+int zipccl_perf_tier(const char *program, const char *text, struct zipccl_perf_options *out);
+int zipccl_perf_ratio_value(const char *program, const char *text, struct zipccl_perf_options *out);
+
 /* What the environment says. */
 int zipccl_perf_environment(const char *program, struct zipccl_perf_options *out);
 

@@ -49,7 +49,7 @@ static zipccl_status find_ratios(const struct zipccl_trace *trace,
             !zipccl_import_class_fits(file, class, t->dtype))
             continue;
         ZIPCCL_TRY(zipccl_samples_bind(samples, t->dtype, names, 1, &set, error));
-        zipccl_samples_bytes(samples, set, MEASURED_N, 1, &mean, &longest);
+        zipccl_samples_bytes(samples, set, ZIPCCL_EFFORT_FAST, MEASURED_N, 1, &mean, &longest);
         ratio = (double)(MEASURED_N * zipccl_dtype_size(t->dtype)) / (double)mean;
         if (!(out->low_ratio > 0) || ratio < out->low_ratio) {
             out->low_ratio = ratio;

@@ -254,12 +254,44 @@ static void print_raw_strategies(const struct zipccl_replay_result *result, FILE
     }
 }
 
+/* True if a real run compared what arrived. */
+static bool is_checked(const struct zipccl_replay_result *result)
+{
+    for (size_t i = 0; i < result->nsettings; i++)
+        if (strcmp(result->settings[i].name, "checked") == 0)
+            return strcmp(result->settings[i].value, "no") != 0;
+    return false;
+}
+
+/* Ops whose adaptive plan codes for ratio. */
+static void print_max_ratio(const struct zipccl_replay_result *result, FILE *out)
+{
+    bool ops[ZIPCCL_NUM_OPS] = {false};
+    const char *separator = " Max-ratio mode (slower, shorter messages): ";
+
+    if (!result->steps[ZIPCCL_STEP_ADAPTIVE].present)
+        return;
+    for (size_t i = 0; i < result->nrows; i++) {
+        const struct zipccl_result_row *row = &result->rows[i];
+
+        if (strstr(row->strategy, " max-ratio") == NULL || ops[row->op])
+            continue;
+        ops[row->op] = true;
+        fprintf(out, "%s%s", separator, zipccl_op_name(row->op));
+        separator = ", ";
+    }
+    if (separator[0] == ',')
+        fputs(".\n", out);
+}
+
 static void print_baseline(const struct zipccl_replay_result *result, FILE *out)
 {
     fputs(" raw = best uncompressed plan (", out);
     print_raw_strategies(result, out);
     fputs(").\n MB = 1e6 bytes.", out);
-    if (result->source_share[0] > 0 || result->source_share[1] > 0)
+    if (result->measured && is_checked(result))
+        fputs(" Lossless: every element of one more step of each mode was compared.", out);
+    else if (!result->measured && (result->source_share[0] > 0 || result->source_share[1] > 0))
         fputs(" Lossless: every sample round-tripped bit for bit.", out);
     else if (result->source_share[3] > 0)
         fputs(" The ratio was given: no sample was encoded.", out);
@@ -393,8 +425,8 @@ static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
 
     if (!(recorded > 0) || !result->steps[ZIPCCL_STEP_RAW].present)
         return;
-    fprintf(out, " Recorded step %.1f ms, simulated raw %.1f ms (%+.1f %%).\n", recorded * 1e3,
-            raw * 1e3, 100 * (raw / recorded - 1));
+    fprintf(out, " Recorded step %.1f ms, %s raw %.1f ms (%+.1f %%).\n", recorded * 1e3,
+            result->measured ? "measured" : "simulated", raw * 1e3, 100 * (raw / recorded - 1));
 }
 
 void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
@@ -407,6 +439,7 @@ void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
     print_interval(result, out);
     print_break_even(result, out);
     print_sent_raw(result, out);
+    print_max_ratio(result, out);
     print_classes(result, out);
     print_baseline(result, out);
     for (size_t i = 0; i < result->nwarnings; i++)

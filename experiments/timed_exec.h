@@ -16,6 +16,9 @@ struct zipccl_timed_exec {
     const struct zipccl_exec_ops *inner;
     double encode_s, decode_s; /* so far; set to 0 at will.  A sum counts as decoding if one of its
                                   terms is a message, additions included */
+    double coded_raw, coded_wire; /* bytes of what was encoded, and of its messages as they are
+                                     sent: with their room where that is fixed, twice where raw
+                                     elements follow a message that did not fit */
 };
 
 /* Put 'timed' in front of 'exec', for as long as 'exec' lives. */

@@ -5,6 +5,7 @@
  */
 #include "experiments/cluster_command.h"
 #include "experiments/codec_command.h"
+#include "experiments/compare_command.h"
 #include "experiments/program.h"
 #include "experiments/trace_command.h"
 
@@ -24,12 +25,15 @@ static const struct command {
     const char *name, *purpose;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"replay", "replay a training trace on a simulated cluster", run_replay},
+    {"replay", "replay a training trace on a simulated cluster, or on real ranks (--on)",
+     run_replay},
     {"perf", "measure a collective on real ranks, raw and compressed", run_perf},
     {"trace", "look at a training trace; import one from another tool", zipccl_trace_command},
     {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
      zipccl_codec_command},
-    {"cluster", "list, show and check cluster descriptions", zipccl_cluster_command},
+    {"compare", "predicted and measured, or before and after, row by row", zipccl_compare_command},
+    {"cluster", "list, show and check cluster descriptions; fit one to measurements",
+     zipccl_cluster_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
 };
@@ -92,8 +96,10 @@ static const char *find_on(int argc, char **argv)
 
 static int run_replay(int argc, char **argv)
 {
-    (void)argc;
-    return run_program("zipccl-sim", argv);
+    const char *on = find_on(argc, argv);
+    bool real = on != NULL && strcmp(on, "sim") != 0;
+
+    return run_program(real ? "zipccl-perf" : "zipccl-sim", argv);
 }
 
 static int run_perf(int argc, char **argv)

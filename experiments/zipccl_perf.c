@@ -7,6 +7,7 @@
  */
 #include "experiments/perf_command.h"
 #include "experiments/program.h"
+#include "experiments/real_replay_command.h"
 
 #include <string.h>
 
@@ -16,20 +17,23 @@ static void print_help(void)
          "Collectives of zipccl on real ranks; the front command 'zipccl' runs it.\n"
          "\n"
          "  perf       measure and check one collective\n"
+         "  replay     run the step of a training trace\n"
          "  version    print the version\n"
          "\n"
-         "'zipccl-perf perf --help' lists its options.");
+         "'zipccl-perf COMMAND --help' lists its options.");
 }
 
 static int run(const char *program, int argc, char **argv)
 {
-    static const char *const commands[] = {"perf", "version", "help", NULL};
+    static const char *const commands[] = {"perf", "replay", "version", "help", NULL};
     const char *command = argc > 1 ? argv[1] : NULL;
 
     if (command == NULL)
         return zipccl_usage_error(program, "no command; 'zipccl-perf --help' lists them");
     if (strcmp(command, "perf") == 0)
         return zipccl_perf_command(program, argc - 1, argv + 1);
+    if (strcmp(command, "replay") == 0)
+        return zipccl_real_replay_command(program, argc - 1, argv + 1);
     if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 ||
         strcmp(command, "help") == 0) {
         print_help();

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "experiments/perf_sim.h"
 #include "experiments/program.h"
 #include "experiments/replay_command.h"
 
@@ -16,6 +17,7 @@ static void print_help(void)
          "Simulations of zipccl; the front command 'zipccl' runs it.\n"
          "\n"
          "  replay     replay a training trace on a simulated cluster\n"
+         "  perf       one collective on a simulated cluster (--on sim)\n"
          "  version    print the version\n"
          "\n"
          "'zipccl-sim replay --help' lists its options.");
@@ -23,13 +25,15 @@ static void print_help(void)
 
 static int run(const char *program, int argc, char **argv)
 {
-    static const char *const commands[] = {"replay", "version", "help", NULL};
+    static const char *const commands[] = {"replay", "perf", "version", "help", NULL};
     const char *command = argc > 1 ? argv[1] : NULL;
 
     if (command == NULL)
         return zipccl_usage_error(program, "no command; 'zipccl-sim --help' lists them");
     if (strcmp(command, "replay") == 0)
         return zipccl_replay_command(program, argc - 1, argv + 1);
+    if (strcmp(command, "perf") == 0)
+        return zipccl_perf_sim_command(program, argc - 1, argv + 1);
     if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 ||
         strcmp(command, "help") == 0) {
         print_help();

@@ -42,6 +42,10 @@ static const struct key {
     [KEY_NCCL_CHANNELS] = {U32, ZIPCCL_UNIT_COUNT, 1, 64, AT(channels), ""},
     [KEY_CODEC_ENCODE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(encode_Bps), "B/s"},
     [KEY_CODEC_DECODE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(decode_Bps), "B/s"},
+    [KEY_CODEC_RATIO_ENCODE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(ratio_encode_Bps),
+                                     "B/s"},
+    [KEY_CODEC_RATIO_DECODE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(ratio_decode_Bps),
+                                     "B/s"},
     [KEY_CODEC_SMS] = {U32, ZIPCCL_UNIT_COUNT, 1, 65536, AT(codec_sms), ""},
     [KEY_CODEC_LAUNCH] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(codec_launch_s), "s"},
     [KEY_CODEC_FENCE] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(fence_s), "s"},
@@ -53,8 +57,11 @@ struct zipccl_cluster_file {
     char *path;
     char *name_override, *description_override; /* --set; NULL: from the file */
     struct zipccl_cluster_yaml *yaml;
-    struct zipccl_cluster_setting settings[NUM_KEYS];
+    struct zipccl_cluster_setting settings[NUM_KEYS]; /* text NULL: an optional key left out */
+    struct zipccl_cluster_setting given[NUM_KEYS];    /* those with a text, end to end */
+    size_t ngiven;
     char *overrides[NUM_KEYS]; /* owned texts of --set */
+    char *sources[NUM_KEYS];   /* owned, of zipccl_cluster_put() */
 };
 
 static char *copy_text(const char *text)
@@ -129,6 +136,14 @@ static zipccl_status name_key(const struct zipccl_cluster_file *file, const char
                        zipccl_cluster_key_line(file->path, key), key, what, why->text);
 }
 
+static void list_given(struct zipccl_cluster_file *file)
+{
+    file->ngiven = 0;
+    for (int i = 0; i < NUM_KEYS; i++)
+        if (file->settings[i].text != NULL)
+            file->given[file->ngiven++] = file->settings[i];
+}
+
 static zipccl_status parse_all(struct zipccl_cluster_file *file, struct zipccl_error *error)
 {
     struct zipccl_error why;
@@ -144,11 +159,14 @@ static zipccl_status parse_all(struct zipccl_cluster_file *file, struct zipccl_e
         s->text = file->yaml->values[i].value;
         s->source = file->yaml->values[i].source;
         s->unit = keys[i].unit_name;
+        if (s->text == NULL)
+            continue;
         if (parse_value((enum zipccl_cluster_key_id)i, s->text, &s->value, &why) != ZIPCCL_OK)
             return name_key(file, s->key, "", &why, error);
         if (check_text(s->source, 255, &why) != ZIPCCL_OK)
             return name_key(file, s->key, ", source", &why, error);
     }
+    list_given(file);
     return ZIPCCL_OK;
 }
 
@@ -221,6 +239,7 @@ static zipccl_status set_key(struct zipccl_cluster_file *file, int id, const cha
     s->text = file->overrides[id];
     s->source = "--set";
     s->overridden = 1;
+    list_given(file);
     return ZIPCCL_OK;
 }
 
@@ -251,6 +270,25 @@ zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *a
                        key, zipccl_cluster_near_key(key));
 }
 
+zipccl_status zipccl_cluster_put(struct zipccl_cluster_file *file, const char *key,
+                                 const char *text, const char *source, struct zipccl_error *error)
+{
+    struct zipccl_error why;
+
+    for (int i = 0; i < NUM_KEYS; i++) {
+        if (strcmp(key, zipccl_cluster_key_names[i]) != 0)
+            continue;
+        if (check_text(source, 255, &why) != ZIPCCL_OK)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s, source: %.300s", key, why.text);
+        ZIPCCL_TRY(set_key(file, i, text, error));
+        ZIPCCL_TRY(set_text(&file->sources[i], source, error));
+        file->settings[i].source = file->sources[i];
+        list_given(file);
+        return ZIPCCL_OK;
+    }
+    return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_cluster_put: no key %s", key);
+}
+
 /* Where a wrong value of 'a' or 'b' comes from: --set if it gave one of them, else the file. */
 static const char *origin(const struct zipccl_cluster_file *file, enum zipccl_cluster_key_id a,
                           enum zipccl_cluster_key_id b, char *out, size_t size)
@@ -263,12 +301,51 @@ static const char *origin(const struct zipccl_cluster_file *file, enum zipccl_cl
     return out;
 }
 
+/* A codec reads a tensor and writes less than one, so it moves at most twice its raw rate. */
+static zipccl_status check_codec(const struct zipccl_cluster_file *file, double Bps,
+                                 enum zipccl_cluster_key_id key, double hbm_Bps,
+                                 struct zipccl_error *error)
+{
+    char from[200];
+
+    if (2 * Bps <= hbm_Bps)
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                       "%s: the codec's rate %s, %.6g GB/s, is more than half of gpu.hbm_rate, "
+                       "%.6g GB/s: it reads and writes",
+                       origin(file, key, KEY_GPU_HBM_RATE, from, sizeof(from)),
+                       file->settings[key].key, Bps / 1e9, hbm_Bps / 1e9);
+}
+
+static zipccl_status check_rates(const struct zipccl_cluster_file *file,
+                                 const struct zipccl_cluster *c, struct zipccl_error *error)
+{
+    const struct {
+        double Bps;
+        enum zipccl_cluster_key_id key;
+    } rates[] = {{c->encode_Bps, KEY_CODEC_ENCODE_RATE},
+                 {c->decode_Bps, KEY_CODEC_DECODE_RATE},
+                 {c->ratio_encode_Bps, KEY_CODEC_RATIO_ENCODE_RATE},
+                 {c->ratio_decode_Bps, KEY_CODEC_RATIO_DECODE_RATE}};
+    bool encodes = c->ratio_encode_Bps > 0, decodes = c->ratio_decode_Bps > 0;
+    char from[200];
+
+    if (encodes != decodes)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s: codec.ratio_%s_rate is missing; expected both or neither",
+                           origin(file, KEY_CODEC_RATIO_ENCODE_RATE, KEY_CODEC_RATIO_DECODE_RATE,
+                                  from, sizeof(from)),
+                           encodes ? "decode" : "encode");
+    for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
+        ZIPCCL_TRY(check_codec(file, rates[i].Bps, rates[i].key, c->gpu_hbm_Bps, error));
+    return ZIPCCL_OK;
+}
+
 /* Values that are fine alone but not together. */
 static zipccl_status check(const struct zipccl_cluster_file *file, const struct zipccl_cluster *c,
                            struct zipccl_error *error)
 {
     char from[200];
-    bool encode = 2 * c->encode_Bps > c->gpu_hbm_Bps, decode = 2 * c->decode_Bps > c->gpu_hbm_Bps;
 
     if (c->gpus_per_node % c->nics_per_node != 0)
         return zipccl_fail(
@@ -286,15 +363,7 @@ static zipccl_status check(const struct zipccl_cluster_file *file, const struct 
                            "%s: %u nodes of %u GPUs; expected at most 1048576 GPUs in all",
                            origin(file, KEY_NODES, KEY_GPUS_PER_NODE, from, sizeof(from)), c->nodes,
                            c->gpus_per_node);
-    /* A codec reads a tensor and writes less than one, so it moves at most twice its raw rate. */
-    if (encode || decode)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%s: the codec's rate (encode %.6g, decode %.6g GB/s) is more than half "
-                           "of gpu.hbm_rate, %.6g GB/s: it reads and writes",
-                           origin(file, encode ? KEY_CODEC_ENCODE_RATE : KEY_CODEC_DECODE_RATE,
-                                  KEY_GPU_HBM_RATE, from, sizeof(from)),
-                           c->encode_Bps / 1e9, c->decode_Bps / 1e9, c->gpu_hbm_Bps / 1e9);
-    return ZIPCCL_OK;
+    return check_rates(file, c, error);
 }
 
 zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct zipccl_cluster *out,
@@ -314,6 +383,8 @@ zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct 
         char *at = (char *)&c + keys[i].offset;
         uint32_t u;
 
+        if (s->text == NULL)
+            continue;
         switch (keys[i].kind) {
         case TEXT: snprintf(at, 64, "%s", s->text); break;
         case U32:
@@ -336,8 +407,8 @@ const char *zipccl_cluster_path(const struct zipccl_cluster_file *file)
 const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,
                                                              size_t *n)
 {
-    *n = NUM_KEYS;
-    return file->settings;
+    *n = file->ngiven;
+    return file->given;
 }
 
 void zipccl_cluster_close(struct zipccl_cluster_file *file)
@@ -345,8 +416,10 @@ void zipccl_cluster_close(struct zipccl_cluster_file *file)
     if (file == NULL)
         return;
     zipccl_cluster_yaml_free(file->yaml);
-    for (int i = 0; i < NUM_KEYS; i++)
+    for (int i = 0; i < NUM_KEYS; i++) {
         free(file->overrides[i]);
+        free(file->sources[i]);
+    }
     free(file->name_override);
     free(file->description_override);
     free(file->path);
@@ -369,6 +442,8 @@ void zipccl_cluster_cost_params(const struct zipccl_cluster *cluster,
             cluster->nics_per_node * cluster->nic_Bps / cluster->fabric_oversubscription;
     out->encode_Bps = cluster->encode_Bps;
     out->decode_Bps = cluster->decode_Bps;
+    out->ratio_encode_Bps = cluster->ratio_encode_Bps;
+    out->ratio_decode_Bps = cluster->ratio_decode_Bps;
     out->codec_launch_s = cluster->codec_launch_s;
     out->fence_s = cluster->fence_s;
     out->copy_Bps = cluster->gpu_hbm_Bps / 2; /* a copy reads and writes */

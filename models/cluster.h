@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct zipccl_cluster {
     char name[64];
@@ -34,6 +35,8 @@ struct zipccl_cluster {
     uint32_t channels;              /* nccl.channels, rings of native collectives */
     double encode_Bps;              /* codec.encode_rate, raw bytes/s per GPU */
     double decode_Bps;              /* codec.decode_rate */
+    double ratio_encode_Bps;        /* codec.ratio_encode_rate; 0: the file has none, not offered */
+    double ratio_decode_Bps;        /* codec.ratio_decode_rate */
     uint32_t codec_sms;             /* codec.sms, SMs it runs on */
     double codec_launch_s;          /* codec.launch */
     double fence_s;                 /* codec.fence, device-to-host wait before an exact exchange */
@@ -75,11 +78,25 @@ const char *zipccl_cluster_path(const struct zipccl_cluster_file *file);
 zipccl_status zipccl_cluster_set(struct zipccl_cluster_file *file, const char *assignment,
                                  struct zipccl_error *error);
 
+/*
+ * Give 'key' another value, 'text' with its unit, and say where it comes from: at most 255 characters on
+ * one line.  ZIPCCL_ERR_INPUT as zipccl_cluster_set().
+ */
+zipccl_status zipccl_cluster_put(struct zipccl_cluster_file *file, const char *key,
+                                 const char *text, const char *source, struct zipccl_error *error);
+
+/*
+ * Write 'file' with all that was set, in the form that zipccl_cluster_open() reads; keys that it leaves
+ * out stay out.  ZIPCCL_ERR_INPUT as zipccl_cluster_get(); the caller checks 'out'.
+ */
+zipccl_status zipccl_cluster_write(const struct zipccl_cluster_file *file, FILE *out,
+                                   struct zipccl_error *error);
+
 /* Values after overrides; checks that they fit together. */
 zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct zipccl_cluster *out,
                                  struct zipccl_error *error);
 
-/* All settings in file order; borrowed. */
+/* All settings that have a value, in file order; borrowed until the next zipccl_cluster_set(). */
 const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,
                                                              size_t *n);
 void zipccl_cluster_close(struct zipccl_cluster_file *file);

@@ -12,7 +12,7 @@
 #include "models/cluster.h"
 #include "models/units.h"
 
-/* A value as the file gives it. */
+/* A value as the file gives it; both NULL: the file does without this key. */
 struct zipccl_cluster_value {
     char *value, *source;
 };
@@ -34,6 +34,8 @@ enum zipccl_cluster_key_id {
     KEY_NCCL_CHANNELS,
     KEY_CODEC_ENCODE_RATE,
     KEY_CODEC_DECODE_RATE,
+    KEY_CODEC_RATIO_ENCODE_RATE, /* optional, as the next one */
+    KEY_CODEC_RATIO_DECODE_RATE,
     KEY_CODEC_SMS,
     KEY_CODEC_LAUNCH,
     KEY_CODEC_FENCE,

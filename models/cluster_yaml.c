@@ -32,6 +32,8 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
     [KEY_NCCL_CHANNELS] = "nccl.channels",
     [KEY_CODEC_ENCODE_RATE] = "codec.encode_rate",
     [KEY_CODEC_DECODE_RATE] = "codec.decode_rate",
+    [KEY_CODEC_RATIO_ENCODE_RATE] = "codec.ratio_encode_rate",
+    [KEY_CODEC_RATIO_DECODE_RATE] = "codec.ratio_decode_rate",
     [KEY_CODEC_SMS] = "codec.sms",
     [KEY_CODEC_LAUNCH] = "codec.launch",
     [KEY_CODEC_FENCE] = "codec.fence",
@@ -39,11 +41,13 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
 };
 
 /* A section maps onto a run of 'values' that starts at 'first'; libcyaml sees it as a struct. */
-#define VALUE(key_, first_, id_)                                                                   \
+#define VALUE(key_, first_, id_)    VALUE_AS(key_, first_, id_, CYAML_FLAG_DEFAULT)
+#define OPTIONAL(key_, first_, id_) VALUE_AS(key_, first_, id_, CYAML_FLAG_OPTIONAL)
+#define VALUE_AS(key_, first_, id_, flags_)                                                        \
     {                                                                                              \
         .key = (key_),                                                                             \
         .value = {.type = CYAML_MAPPING,                                                           \
-                  .flags = CYAML_FLAG_DEFAULT,                                                     \
+                  .flags = (flags_),                                                               \
                   .data_size = sizeof(struct zipccl_cluster_value),                                \
                   .mapping = {.fields = value_fields}},                                            \
         .data_offset = (uint32_t)(((id_) - (first_)) * sizeof(struct zipccl_cluster_value))        \
@@ -85,6 +89,8 @@ static const cyaml_schema_field_t nccl_fields[] = {
 static const cyaml_schema_field_t codec_fields[] = {
     VALUE("encode_rate", KEY_CODEC_ENCODE_RATE, KEY_CODEC_ENCODE_RATE),
     VALUE("decode_rate", KEY_CODEC_ENCODE_RATE, KEY_CODEC_DECODE_RATE),
+    OPTIONAL("ratio_encode_rate", KEY_CODEC_ENCODE_RATE, KEY_CODEC_RATIO_ENCODE_RATE),
+    OPTIONAL("ratio_decode_rate", KEY_CODEC_ENCODE_RATE, KEY_CODEC_RATIO_DECODE_RATE),
     VALUE("sms", KEY_CODEC_ENCODE_RATE, KEY_CODEC_SMS),
     VALUE("launch", KEY_CODEC_ENCODE_RATE, KEY_CODEC_LAUNCH),
     VALUE("fence", KEY_CODEC_ENCODE_RATE, KEY_CODEC_FENCE),
@@ -102,7 +108,7 @@ static const cyaml_schema_field_t top_fields[] = {
     SECTION("nic", nic_fields, KEY_NIC_PER_NODE, 3),
     SECTION("fabric", fabric_fields, KEY_FABRIC_OVERSUBSCRIPTION, 1),
     SECTION("nccl", nccl_fields, KEY_NCCL_CHANNELS, 1),
-    SECTION("codec", codec_fields, KEY_CODEC_ENCODE_RATE, 5),
+    SECTION("codec", codec_fields, KEY_CODEC_ENCODE_RATE, 7),
     SECTION("compute", compute_fields, KEY_COMPUTE_HBM_SHARE, 1),
     CYAML_FIELD_END};
 static const cyaml_schema_value_t top_schema = {

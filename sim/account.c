@@ -182,7 +182,8 @@ static void sum_communication(struct account *a, const struct zipccl_pricing *pr
         if (e->group == NULL || !a->times->ran[i])
             continue;
         a->step->comm_s += a->times->end[i] - a->times->start[i];
-        a->step->codec_s += zipccl_pricing_get(pricing, e, e->part_of[a->rank], mode)->codec_s;
+        if (pricing != NULL)
+            a->step->codec_s += zipccl_pricing_get(pricing, e, e->part_of[a->rank], mode)->codec_s;
     }
 }
 

@@ -16,6 +16,7 @@
 /*
  * Account 'times'.
  *
+ * pricing      for the codec's time; NULL: measured times, 'codec_s' stays 0
  * row_time     [nrows] sum over calls of a rank, of the rank with the largest sum
  * row_exposed  [nrows] on the rank that ends last
  * ZIPCCL_ERR_NOMEM; ZIPCCL_ERR_INTERNAL if the parts do not add up.

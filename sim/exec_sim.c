@@ -37,7 +37,8 @@ enum { NUM_SUMS = 16 };
 struct exec_sim {
     struct zipccl_exec base;
     sg_host_t gpu, sm, hbm;
-    double encode_Bps, decode_Bps, launch_s, fence_s, sm_share;
+    double encode_Bps[ZIPCCL_NUM_EFFORTS], decode_Bps[ZIPCCL_NUM_EFFORTS];
+    double launch_s, fence_s, sm_share;
     enum zipccl_isa isa;
     void *scratch;
     const struct zipccl_sim_sizes *sizes; /* NULL: real payload */
@@ -193,8 +194,8 @@ static zipccl_status encode_by_pointer(const struct exec_sim *s, enum zipccl_dty
 
     if (bound == 0 || capacity < ZIPCCL_MESSAGE_HEADER_BYTES)
         return ZIPCCL_ERR_ARG;
-    s->sizes->bytes(s->sizes->context, n, nsummed_at(s, src, n * zipccl_dtype_size(dtype)), &mean,
-                    &longest);
+    s->sizes->bytes(s->sizes->context, s->base.effort, n,
+                    nsummed_at(s, src, n * zipccl_dtype_size(dtype)), &mean, &longest);
     if (longest > capacity && capacity < bound) {
         zipccl_message_write_header(dst, dtype, ZIPCCL_MESSAGE_OVERFLOW, n, 0);
         *nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
@@ -218,7 +219,8 @@ static zipccl_status sim_encode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
         status = zipccl_encode_effort(s->isa, e->effort, dtype, src, n, dst, capacity, s->scratch,
                                       nbytes);
     if (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW)
-        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)*nbytes, s->encode_Bps);
+        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)*nbytes,
+                  s->encode_Bps[e->effort]);
     return status;
 }
 
@@ -237,6 +239,51 @@ static zipccl_status sim_encode_many(struct zipccl_exec *e, enum zipccl_dtype dt
     return zipccl_slices_flag(slices, nslices);
 }
 
+/* By pointer nothing is coded: the encoder only keeps what the rest needs. */
+static zipccl_status sim_encode_early(struct zipccl_exec *e, enum zipccl_dtype dtype,
+                                      const void *src, size_t n, void *dst, size_t capacity,
+                                      struct zipccl_encoder *encoder)
+{
+    struct exec_sim *s = sim_of(e);
+    struct zipccl_split_cut split = zipccl_split_of(dtype, n);
+
+    if (s->sizes != NULL)
+        *encoder = (struct zipccl_encoder){.dtype = dtype,
+                                           .elements = src,
+                                           .n = n,
+                                           .dst = dst,
+                                           .capacity = capacity,
+                                           .final_end = split.head + split.early};
+    else
+        ZIPCCL_TRY(zipccl_split_begin(encoder, s->isa, dtype, src, n, dst, capacity, s->scratch));
+    add_codec(s, (double)(split.early_n * zipccl_dtype_size(dtype)), (double)split.early,
+              s->encode_Bps[e->effort]);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status sim_encode_rest(struct zipccl_exec *e, struct zipccl_encoder *encoder,
+                                     size_t *nbytes)
+{
+    struct exec_sim *s = sim_of(e);
+    size_t n = encoder->n, size = zipccl_dtype_size(encoder->dtype);
+    struct zipccl_split_cut split = zipccl_split_of(encoder->dtype, n);
+    zipccl_status status;
+
+    if (s->sizes == NULL)
+        status = zipccl_split_end(encoder, s->scratch, nbytes);
+    else
+        status = encode_by_pointer(s, encoder->dtype, encoder->elements, n, encoder->dst,
+                                   encoder->capacity, nbytes);
+    if (s->sizes != NULL && status == ZIPCCL_OK &&
+        !zipccl_split_stands(&split, encoder->dtype, n, *nbytes))
+        status = ZIPCCL_ERR_OVERFLOW;
+    if (status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW)
+        add_codec(s, (double)((n - split.early_n) * size),
+                  status == ZIPCCL_OK ? (double)(*nbytes - split.early) : 0,
+                  s->encode_Bps[e->effort]);
+    return status;
+}
+
 static zipccl_status sim_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, const void *wire,
                                 size_t nbytes, void *dst, size_t n)
 {
@@ -248,7 +295,8 @@ static zipccl_status sim_decode(struct zipccl_exec *e, enum zipccl_dtype dtype, 
     else
         forget_sums(s, dst, n * zipccl_dtype_size(dtype));
     if (status == ZIPCCL_OK)
-        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)nbytes, s->decode_Bps);
+        add_codec(s, (double)(n * zipccl_dtype_size(dtype)), (double)nbytes,
+                  s->decode_Bps[e->effort]);
     return status;
 }
 
@@ -422,6 +470,8 @@ static const struct zipccl_exec_ops sim_ops = {
     .step_end = sim_step_end,
     .fence = sim_fence,
     .encode_many = sim_encode_many,
+    .encode_early = sim_encode_early,
+    .encode_rest = sim_encode_rest,
 };
 
 zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
@@ -437,8 +487,10 @@ zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
     s->gpu = platform->gpu[gpu];
     s->sm = platform->sm[gpu];
     s->hbm = platform->hbm[gpu];
-    s->encode_Bps = cluster->encode_Bps;
-    s->decode_Bps = cluster->decode_Bps;
+    s->encode_Bps[ZIPCCL_EFFORT_FAST] = cluster->encode_Bps;
+    s->decode_Bps[ZIPCCL_EFFORT_FAST] = cluster->decode_Bps;
+    s->encode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_encode_Bps;
+    s->decode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_decode_Bps;
     s->launch_s = cluster->codec_launch_s;
     s->fence_s = cluster->fence_s;
     s->sm_share = (double)cluster->codec_sms / cluster->gpu_sms;

@@ -21,7 +21,8 @@
 struct zipccl_sim_sizes {
     /* Expected and longest bytes of a message of 'n' elements, each a sum over 'nsummed' ranks: the
      * first travels, the second decides whether a FIXED message overflows. */
-    void (*bytes)(void *context, size_t n, uint32_t nsummed, size_t *mean, size_t *longest);
+    void (*bytes)(void *context, enum zipccl_effort effort, size_t n, uint32_t nsummed,
+                  size_t *mean, size_t *longest);
     void *context;
     /* Addresses that stand for all user buffers: nothing is read there. */
     const char *nowhere;

@@ -32,15 +32,26 @@ static size_t shift_ratio(const struct sizing *s, size_t n, size_t nbytes)
     return ratio > 1 ? (size_t)(raw / ratio) : (size_t)raw;
 }
 
-static size_t message_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
+static size_t mean_bytes(const struct sizing *s, enum zipccl_effort effort, size_t n)
 {
-    const struct sizing *s = context;
     size_t mean, longest;
 
+    zipccl_samples_bytes(s->samples, s->set, effort, n, s->nsummed, &mean, &longest);
+    return shift_ratio(s, n, mean);
+}
+
+static size_t message_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
+{
     (void)src;
     (void)dst;
-    zipccl_samples_bytes(s->samples, s->set, n, s->nsummed, &mean, &longest);
-    return shift_ratio(s, n, mean);
+    return mean_bytes(context, ZIPCCL_EFFORT_FAST, n);
+}
+
+static size_t message_ratio_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
+{
+    (void)src;
+    (void)dst;
+    return mean_bytes(context, ZIPCCL_EFFORT_RATIO, n);
 }
 
 static int message_overflows(void *context, uint32_t src, uint32_t dst, size_t n, size_t capacity)
@@ -50,7 +61,7 @@ static int message_overflows(void *context, uint32_t src, uint32_t dst, size_t n
 
     (void)src;
     (void)dst;
-    zipccl_samples_bytes(s->samples, s->set, n, s->nsummed, &mean, &longest);
+    zipccl_samples_bytes(s->samples, s->set, ZIPCCL_EFFORT_FAST, n, s->nsummed, &mean, &longest);
     return shift_ratio(s, n, longest) > capacity;
 }
 
@@ -115,6 +126,7 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                                .has_native = true};
     struct sizing sizing = job->sizing;
     struct zipccl_wire_sizes sizes = {.bytes = message_bytes,
+                                      .ratio_bytes = message_ratio_bytes,
                                       .context = &sizing,
                                       .splits = job->class->splits,
                                       .overflows = message_overflows,
@@ -135,7 +147,8 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     status = zipccl_cost_coded_bytes(plan, job->placement.topology, &sizes, &raw, &coded);
     out->wire_bytes = wire_bytes(&cost, plan->nranks, raw, coded);
     out->compressed = plan->compressed;
-    snprintf(out->name, sizeof(out->name), "%s", plan->strategy);
+    snprintf(out->name, sizeof(out->name), "%.36s%s", plan->strategy,
+             plan->compressed && plan->effort == ZIPCCL_EFFORT_RATIO ? " max-ratio" : "");
     if (job->flows && status == ZIPCCL_OK)
         status = zipccl_flow_create(plan, &job->placement, job->params, &sizes, &cost, &out->flow);
     if (job->plans && status == ZIPCCL_OK)
@@ -398,6 +411,8 @@ zipccl_status zipccl_pricing_create(const struct zipccl_program *program,
     pricing->cluster.nic_Bps *= scenario->nic_factor;
     pricing->cluster.encode_Bps *= scenario->codec_factor;
     pricing->cluster.decode_Bps *= scenario->codec_factor;
+    pricing->cluster.ratio_encode_Bps *= scenario->codec_factor;
+    pricing->cluster.ratio_decode_Bps *= scenario->codec_factor;
     pricing->raw_only = scenario->raw_only;
     pricing->nclasses = program->nclasses;
     pricing->call_of = calloc((size_t)program->nclasses + 1, sizeof(*pricing->call_of));

@@ -80,6 +80,11 @@ static void add_settings(const struct zipccl_replay_state *state, struct zipccl_
         set_note(&r->settings[r->nsettings++], "ranks computed", text, "",
                  "ranks that do the same in groups that lie alike have equal times at T0");
     }
+    set_note(&r->settings[r->nsettings++], "max-ratio mode",
+             state->cluster.ratio_encode_Bps > 0 ? "where it is cheaper" : "not offered", "",
+             state->cluster.ratio_encode_Bps > 0
+                 ? "plans that have it end in max-ratio"
+                 : "the cluster has no codec.ratio_encode_rate and codec.ratio_decode_rate");
     s = zipccl_cluster_settings(state->file, &keys);
     for (size_t i = 0; i < keys && r->nsettings < MAX_NOTES; i++)
         if (s[i].overridden)

@@ -26,6 +26,7 @@
 struct measured {
     size_t n;
     uint32_t nsummed;
+    enum zipccl_effort effort;
     size_t mean, longest;
 };
 
@@ -300,6 +301,17 @@ static void tile(const struct set *set, size_t offset, size_t n, uint32_t turn, 
     }
 }
 
+bool zipccl_samples_copy(const struct zipccl_samples *samples, uint32_t set, uint32_t turn,
+                         uint32_t nturns, size_t offset, size_t n, void *out)
+{
+    const struct set *s = &samples->sets[set];
+
+    if (s->data == NULL)
+        return false;
+    tile(s, offset % s->n, n, turn, nturns, out);
+    return true;
+}
+
 /* Sums of 'n' elements over 'nsummed' ranks, rounded after SUM_AT_ONCE of them as levels do. */
 static zipccl_status sum(const struct set *set, size_t offset, size_t n, uint32_t nsummed,
                          char *out)
@@ -332,9 +344,12 @@ static zipccl_status sum(const struct set *set, size_t offset, size_t n, uint32_
 }
 
 /* Encode one window, decode it, compare; its bytes. */
-static zipccl_status measure_window(struct zipccl_samples *s, const struct set *set, size_t offset,
-                                    size_t n, uint32_t nsummed, char *buffers, size_t *nbytes)
+static zipccl_status measure_window(struct zipccl_samples *s, const struct set *set,
+                                    const struct measured *what, size_t offset, char *buffers,
+                                    size_t *nbytes)
 {
+    size_t n = what->n;
+    uint32_t nsummed = what->nsummed;
     size_t size = zipccl_dtype_size(set->dtype), bound = zipccl_bound(set->dtype, n);
     char *src = buffers, *back = buffers + n * size, *wire = back + n * size;
 
@@ -342,15 +357,16 @@ static zipccl_status measure_window(struct zipccl_samples *s, const struct set *
         ZIPCCL_TRY(sum(set, offset, n, nsummed, src));
     else
         tile(set, offset, n, 0, 1, src);
-    ZIPCCL_TRY(zipccl_encode(s->isa, set->dtype, src, n, wire, bound, s->scratch, nbytes));
+    ZIPCCL_TRY(zipccl_encode_effort(s->isa, what->effort, set->dtype, src, n, wire, bound,
+                                    s->scratch, nbytes));
     ZIPCCL_TRY(zipccl_decode(s->isa, set->dtype, wire, *nbytes, back, n, s->scratch));
     return memcmp(src, back, n * size) == 0 ? ZIPCCL_OK : ZIPCCL_ERR_CORRUPT;
 }
 
-static zipccl_status measure(struct zipccl_samples *s, const struct set *set, size_t n,
-                             uint32_t nsummed, struct measured *out)
+/* Fill in the bytes of out->n elements. */
+static zipccl_status measure(struct zipccl_samples *s, const struct set *set, struct measured *out)
 {
-    size_t windows = set->n / n, size = zipccl_dtype_size(set->dtype), total = 0;
+    size_t n = out->n, windows = set->n / n, size = zipccl_dtype_size(set->dtype), total = 0;
     char *buffers = malloc(2 * n * size + zipccl_bound(set->dtype, n));
     zipccl_status status = buffers != NULL ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
 
@@ -359,31 +375,34 @@ static zipccl_status measure(struct zipccl_samples *s, const struct set *set, si
     for (size_t w = 0; w < windows && status == ZIPCCL_OK; w++) {
         size_t offset = windows > 1 ? (set->n - n) / (windows - 1) * w : 0, nbytes = 0;
 
-        status = measure_window(s, set, offset, n, nsummed, buffers, &nbytes);
+        status = measure_window(s, set, out, offset, buffers, &nbytes);
         total += nbytes;
         out->longest = nbytes > out->longest ? nbytes : out->longest;
     }
-    out->n = n;
-    out->nsummed = nsummed;
     out->mean = (total + windows / 2) / windows;
     free(buffers);
     return status;
 }
 
-static bool is_before(const struct measured *m, size_t n, uint32_t nsummed)
+/* Less than, equal to or greater than 0, as 'a' comes before 'b', is of the same, or comes after. */
+static int compare(const struct measured *a, const struct measured *b)
 {
-    return m->n < n || (m->n == n && m->nsummed < nsummed);
+    if (a->n != b->n)
+        return a->n < b->n ? -1 : 1;
+    if (a->nsummed != b->nsummed)
+        return a->nsummed < b->nsummed ? -1 : 1;
+    return (a->effort > b->effort) - (a->effort < b->effort);
 }
 
-/* Where 'n' stands or belongs among the set's sizes, which are sorted. */
-static size_t place_of_size(const struct set *set, size_t n, uint32_t nsummed)
+/* Where 'what' stands or belongs among the set's sizes, which are sorted. */
+static size_t place_of_size(const struct set *set, const struct measured *what)
 {
     size_t low = 0, high = set->nsizes;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (is_before(&set->sizes[middle], n, nsummed))
+        if (compare(&set->sizes[middle], what) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -391,19 +410,18 @@ static size_t place_of_size(const struct set *set, size_t n, uint32_t nsummed)
     return low;
 }
 
-static const struct measured *find_size(const struct set *set, size_t n, uint32_t nsummed)
+static const struct measured *find_size(const struct set *set, const struct measured *what)
 {
-    size_t at = place_of_size(set, n, nsummed);
-    const struct measured *found = &set->sizes[at];
+    size_t at = place_of_size(set, what);
 
-    return at < set->nsizes && found->n == n && found->nsummed == nsummed ? found : NULL;
+    return at < set->nsizes && compare(&set->sizes[at], what) == 0 ? &set->sizes[at] : NULL;
 }
 
-static const struct measured *add_size(struct zipccl_samples *s, struct set *set, size_t n,
-                                       uint32_t nsummed)
+static const struct measured *add_size(struct zipccl_samples *s, struct set *set,
+                                       const struct measured *what)
 {
-    size_t at = place_of_size(set, n, nsummed);
-    struct measured fresh;
+    size_t at = place_of_size(set, what);
+    struct measured fresh = *what;
     zipccl_status status;
 
     if (set->nsizes == set->room) {
@@ -417,11 +435,11 @@ static const struct measured *add_size(struct zipccl_samples *s, struct set *set
         set->sizes = sizes;
         set->room = room;
     }
-    status = measure(s, set, n, nsummed, &fresh);
+    status = measure(s, set, &fresh);
     if (status != ZIPCCL_OK) {
         s->status = zipccl_fail(
             &s->error, status, "sample \"%.100s\": %zu elements did not survive the codec: %s",
-            set->nnames > 0 ? set->names[0] : "(generated)", n, zipccl_status_string(status));
+            set->nnames > 0 ? set->names[0] : "(generated)", what->n, zipccl_status_string(status));
         return NULL;
     }
     memmove(&set->sizes[at + 1], &set->sizes[at], (set->nsizes - at) * sizeof(fresh));
@@ -430,11 +448,12 @@ static const struct measured *add_size(struct zipccl_samples *s, struct set *set
     return &set->sizes[at];
 }
 
-void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n, uint32_t nsummed,
-                          size_t *mean, size_t *longest)
+void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, enum zipccl_effort effort,
+                          size_t n, uint32_t nsummed, size_t *mean, size_t *longest)
 {
     struct set *s = &samples->sets[set];
     size_t raw = n * zipccl_dtype_size(s->dtype), m = n < MEASURE_N ? n : MEASURE_N;
+    struct measured what = {.n = m, .effort = effort};
     const struct measured *found;
 
     *mean = *longest = s->source == ZIPCCL_RATIO_NONE ? raw : zipccl_bound(s->dtype, n);
@@ -444,10 +463,10 @@ void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n
         *mean = *longest = (size_t)ceil((double)raw / samples->given_ratio);
         return;
     }
-    nsummed = nsummed < 1 ? 1 : nsummed > MAX_SUMMED ? MAX_SUMMED : nsummed;
-    found = find_size(s, m, nsummed);
+    what.nsummed = nsummed < 1 ? 1 : nsummed > MAX_SUMMED ? MAX_SUMMED : nsummed;
+    found = find_size(s, &what);
     if (found == NULL)
-        found = add_size(samples, s, m, nsummed);
+        found = add_size(samples, s, &what);
     if (found == NULL)
         return;
     *mean = m == n ? found->mean : (size_t)((double)found->mean * (double)n / (double)m);

@@ -10,9 +10,10 @@
 #ifndef ZIPCCL_SIM_SAMPLES_H
 #define ZIPCCL_SIM_SAMPLES_H
 
-#include "core/dtype.h"
+#include "core/codec.h"
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,17 +54,28 @@ zipccl_status zipccl_samples_bind(struct zipccl_samples *samples, enum zipccl_dt
 enum zipccl_ratio_source zipccl_samples_source(const struct zipccl_samples *samples, uint32_t set);
 
 /*
+ * Elements [offset, offset + n) of what rank 'turn' of 'nturns' has of 'set', tiled; see 'nsummed' below.
+ *
+ * out  [n] elements
+ * False, and 'out' untouched, if no elements are known: the ratio is given, or the codec does not
+ * cover the type.
+ */
+bool zipccl_samples_copy(const struct zipccl_samples *samples, uint32_t set, uint32_t turn,
+                         uint32_t nturns, size_t offset, size_t n, void *out);
+
+/*
  * Bytes of a message of 'n' elements of 'set': mean and longest over windows of the set.
  *
+ * effort   of the codec; a given ratio is that of both
  * nsummed  ranks whose elements were added up, 1 for a rank's own.  A set is what one rank has:
  *          the others' stand to it as it stands to itself rotated, tensor by tensor, so that rows
  *          of zeros do not meet.  More than 64 count as 64.
  *
- * Measured once per n and nsummed, then remembered; after a failure, see zipccl_samples_check(), the
+ * Measured once per effort, n and nsummed, then remembered; after a failure, see zipccl_samples_check(), the
  * bound.
  */
-void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, size_t n, uint32_t nsummed,
-                          size_t *mean, size_t *longest);
+void zipccl_samples_bytes(struct zipccl_samples *samples, uint32_t set, enum zipccl_effort effort,
+                          size_t n, uint32_t nsummed, size_t *mean, size_t *longest);
 
 /* The first failure of a measurement: out of memory, or a message that did not decode exactly. */
 zipccl_status zipccl_samples_check(const struct zipccl_samples *samples,

@@ -33,11 +33,12 @@ struct zipccl_stage {
     size_t nowhere_bytes;       /* of a send or receive buffer */
 };
 
-static void message_bytes(void *context, size_t n, uint32_t nsummed, size_t *mean, size_t *longest)
+static void message_bytes(void *context, enum zipccl_effort effort, size_t n, uint32_t nsummed,
+                          size_t *mean, size_t *longest)
 {
     const struct rank_sizes *r = context;
 
-    zipccl_samples_bytes(r->samples, r->set, n, nsummed, mean, longest);
+    zipccl_samples_bytes(r->samples, r->set, effort, n, nsummed, mean, longest);
 }
 
 /* Messages of one run of 'plan', at most. */

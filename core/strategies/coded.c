@@ -5,11 +5,52 @@
  */
 #include "core/strategies/coded.h"
 
+#include "core/split.h"
+#include "core/strategies/strategies.h"
+
 /* The steps of the chunk that used a slot last. */
 struct slot {
     uint16_t sent, resolve, decoded;
     size_t rx_stride;
 };
+
+/* The part that steps name once the early one has left; 0: the chunk's messages go whole. */
+static uint8_t rest_of(const struct zipccl_coded *coded, uint32_t chunk)
+{
+    return coded->split && chunk == 0 ? ZIPCCL_PART_REST : 0;
+}
+
+/* Code the part that leaves early, as 'encode' says for the whole, and let it leave. */
+static void add_early(struct zipccl_coded *coded, const struct zipccl_step *encode,
+                      uint16_t slot_free)
+{
+    const struct zipccl_shape *shape = &coded->shape;
+    struct zipccl_step first = *encode, step;
+
+    first.part = ZIPCCL_PART_EARLY;
+    step = zipccl_shape_exchange(shape, coded->form, encode->chunk, encode->n);
+    step.part = ZIPCCL_PART_EARLY;
+    step.src = encode->dst;
+    step.dst = zipccl_shape_rx(shape, &coded->cut, encode->chunk, coded->cut.message_stride);
+    step.capacity = encode->capacity;
+    zipccl_step_dep(&step, zipccl_builder_add(&coded->builder, &first));
+    zipccl_step_dep(&step, slot_free);
+    zipccl_builder_add(&coded->builder, &step);
+}
+
+uint16_t zipccl_coded_exchange(struct zipccl_coded *coded, const struct zipccl_coded_chunk *chunk,
+                               const struct zipccl_step *step)
+{
+    struct zipccl_step part = *step;
+
+    part.part = chunk->part;
+    if (part.part != 0 && part.lowering == ZIPCCL_LOWER_RING) {
+        part.part = ZIPCCL_PART_HEAD;
+        zipccl_builder_add(&coded->builder, &part);
+        part.part = ZIPCCL_PART_TAIL;
+    }
+    return zipccl_builder_add(&coded->builder, &part);
+}
 
 static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, uint32_t chunk)
 {
@@ -17,7 +58,8 @@ static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, u
     size_t step_n = coded->shape.uneven ? coded->cut.chunk_n : n;
     struct zipccl_step step =
         zipccl_step_make(ZIPCCL_STEP_ENCODE, ZIPCCL_LANE_CODEC, chunk, step_n);
-    struct zipccl_coded_chunk wire = {.chunk = chunk, .n = step_n, .slot_free = slot->decoded};
+    struct zipccl_coded_chunk wire = {
+        .chunk = chunk, .n = step_n, .part = rest_of(coded, chunk), .slot_free = slot->decoded};
 
     step.pattern = coded->shape.pattern;
     step.root = coded->shape.root;
@@ -26,6 +68,9 @@ static void add_encode_and_wire(struct zipccl_coded *coded, struct slot *slot, u
     step.dst = zipccl_shape_tx(&coded->shape, &coded->cut, chunk);
     step.capacity = coded->encode_room(coded->call, coded->capacity_class, step_n);
     zipccl_step_dep(&step, slot->sent);
+    if (wire.part != 0)
+        add_early(coded, &step, slot->decoded);
+    step.part = wire.part;
     wire.encoded = zipccl_builder_add(&coded->builder, &step);
     wire.sent = wire.resolve = ZIPCCL_STEP_NONE;
     wire.rx_stride = coded->cut.message_stride;
@@ -49,8 +94,24 @@ static void add_decode(struct zipccl_coded *coded, struct slot *slot, uint32_t c
     step.dst = zipccl_shape_recv(&coded->shape, chunk * coded->cut.chunk_n);
     step.capacity = coded->encode_room(coded->call, coded->capacity_class, step_n);
     step.raw_of = slot->resolve;
+    step.part = rest_of(coded, chunk);
     zipccl_step_dep(&step, slot->sent);
     slot->decoded = zipccl_builder_add(&coded->builder, &step);
+}
+
+bool zipccl_serves_split(const struct zipccl_call *call)
+{
+    return zipccl_dtype_compressible(call->dtype) && call->count >= ZIPCCL_SPLIT_LEAST_N &&
+           (zipccl_serves_direct(call) || call->op == ZIPCCL_BROADCAST);
+}
+
+uint32_t zipccl_coded_split_chunks(const struct zipccl_call *call, uint32_t nchunks)
+{
+    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    size_t most = call->count / ZIPCCL_SPLIT_LEAST_N;
+
+    /* The two ends of a pair see other counts: they agree on chunks before. */
+    return !uneven && nchunks > most ? (uint32_t)most : nchunks;
 }
 
 static void add_pipeline(struct zipccl_coded *coded)

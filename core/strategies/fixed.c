@@ -41,7 +41,7 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     step.capacity = wire_bytes;
     zipccl_step_dep(&step, chunk->encoded);
     zipccl_step_dep(&step, chunk->slot_free);
-    sent = zipccl_builder_add(&coded->builder, &step);
+    sent = zipccl_coded_exchange(coded, chunk, &step);
 
     step = zipccl_step_make(ZIPCCL_STEP_RESOLVE, ZIPCCL_LANE_WIRE, chunk->chunk, chunk->n);
     step.pattern = shape->pattern;
@@ -49,6 +49,7 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     step.root = shape->root;
     step.src = zipccl_shape_rx(shape, &coded->cut, chunk->chunk, chunk->rx_stride);
     step.capacity = wire_bytes;
+    step.part = chunk->part;
     zipccl_step_dep(&step, sent);
     chunk->resolve = zipccl_builder_add(&coded->builder, &step);
 
@@ -60,12 +61,13 @@ static void wire(struct zipccl_coded *coded, struct zipccl_coded_chunk *chunk)
     chunk->sent = zipccl_builder_add(&coded->builder, &step);
 }
 
-static zipccl_status build(const char *name, const struct zipccl_call *call,
+static zipccl_status build(const char *name, bool split, const struct zipccl_call *call,
                            const struct zipccl_topology *topology, uint32_t channels,
                            uint32_t nchunks, uint32_t capacity_class, size_t max_staging_bytes,
                            struct zipccl_plan **out)
 {
     struct zipccl_coded coded = {.form = ZIPCCL_FORM_FIXED,
+                                 .split = split,
                                  .encode_room = capacity,
                                  .slot_room = capacity_or_raw,
                                  .wire = wire};
@@ -83,8 +85,8 @@ static zipccl_status build_direct(const struct zipccl_call *call,
     if (zipccl_serves_reduction(call))
         return zipccl_reduce_direct_build("fixed direct", ZIPCCL_FORM_FIXED, call, topology,
                                           nchunks, capacity_class, max_staging_bytes, out);
-    return build("fixed direct", call, topology, 0, nchunks, capacity_class, max_staging_bytes,
-                 out);
+    return build("fixed direct", false, call, topology, 0, nchunks, capacity_class,
+                 max_staging_bytes, out);
 }
 
 static zipccl_status build_ring(const struct zipccl_call *call,
@@ -92,8 +94,24 @@ static zipccl_status build_ring(const struct zipccl_call *call,
                                 uint32_t nchunks, uint32_t capacity_class, size_t max_staging_bytes,
                                 struct zipccl_plan **out)
 {
-    return build("fixed ring", call, topology, channels > 0 ? channels : 1, nchunks, capacity_class,
-                 max_staging_bytes, out);
+    return build("fixed ring", false, call, topology, channels > 0 ? channels : 1, nchunks,
+                 capacity_class, max_staging_bytes, out);
+}
+
+static zipccl_status build_split(const struct zipccl_call *call,
+                                 const struct zipccl_topology *topology, uint32_t channels,
+                                 uint32_t nchunks, uint32_t capacity_class,
+                                 size_t max_staging_bytes, struct zipccl_plan **out)
+{
+    bool ring = call->op == ZIPCCL_BROADCAST;
+
+    if (call->effort != ZIPCCL_EFFORT_FAST)
+        return ZIPCCL_ERR_UNSUPPORTED;
+    return build("fixed split", true, call, topology,
+                 !ring          ? 0
+                 : channels > 0 ? channels
+                                : 1,
+                 zipccl_coded_split_chunks(call, nchunks), capacity_class, max_staging_bytes, out);
 }
 
 static bool serves_direct(const struct zipccl_call *call)
@@ -118,3 +136,9 @@ const struct zipccl_strategy zipccl_strategy_fixed_ring = {.name = "fixed ring",
                                                            .chunked = true,
                                                            .serves = serves_ring,
                                                            .build = build_ring};
+
+const struct zipccl_strategy zipccl_strategy_fixed_split = {.name = "fixed split",
+                                                            .compressed = true,
+                                                            .chunked = true,
+                                                            .serves = zipccl_serves_split,
+                                                            .build = build_split};

@@ -17,6 +17,8 @@ extern const struct zipccl_strategy zipccl_strategy_fixed_direct;
 extern const struct zipccl_strategy zipccl_strategy_fixed_ring;
 extern const struct zipccl_strategy zipccl_strategy_exact_direct;
 extern const struct zipccl_strategy zipccl_strategy_exact_ring;
+extern const struct zipccl_strategy zipccl_strategy_fixed_split;
+extern const struct zipccl_strategy zipccl_strategy_exact_split;
 extern const struct zipccl_strategy zipccl_strategy_raw_two_level;
 extern const struct zipccl_strategy zipccl_strategy_fixed_two_level;
 extern const struct zipccl_strategy zipccl_strategy_exact_two_level;

@@ -9,6 +9,8 @@ zipccl_plain_test(test_collectives LIBS zipccl_core
     SOURCES tests/test_collectives.c tests/coll_run.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_reductions LIBS zipccl_core
     SOURCES tests/test_reductions.c ${ZIPCCL_COLL_SOURCES})
+zipccl_plain_test(test_split LIBS zipccl_core
+    SOURCES tests/test_split.c tests/coll_world.c)
 zipccl_plain_test(test_faults LIBS zipccl_core
     SOURCES tests/test_faults.c tests/faulty.c ${ZIPCCL_COLL_SOURCES})
 zipccl_plain_test(test_comm LIBS zipccl_core
@@ -27,7 +29,13 @@ zipccl_plain_test(test_codec_mt LIBS zipccl_core
 zipccl_plain_test(test_exec_mt LIBS zipccl_core
     SOURCES tests/test_exec_mt.c ${ZIPCCL_REDUCE_SOURCES})
 
-# A program to run by hand: figures to look at.
+zipccl_plain_test(test_native_choice LIBS zipccl_core
+    SOURCES tests/test_native_choice.c tests/coll_world.c)
+
+# Programs to run by hand: figures to look at.
+add_executable(call_speed tests/call_speed.c tests/coll_world.c)
+target_link_libraries(call_speed PRIVATE zipccl_core m)
+set_target_properties(call_speed PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 add_executable(fused_speed tests/fused_speed.c tests/codec_data.c tests/coll_world.c)
 target_link_libraries(fused_speed PRIVATE zipccl_core m)
 set_target_properties(fused_speed PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -154,6 +154,22 @@ Test(choose, coding_for_ratio_pays_on_slow_links_whose_codec_rates_are_known)
     cr_assert_eq(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).effort, ZIPCCL_EFFORT_RATIO);
 }
 
+/* Encoding takes about as long as a latency: too short to be worth chunks of its own. */
+Test(choose, an_early_part_hides_the_first_encoding)
+{
+    struct zipccl_cost_params params = rails();
+    struct zipccl_call call = make_call(ZIPCCL_ALLTOALL, 1 << 20, 64);
+
+    params.encode_Bps = params.decode_Bps = 1000e9;
+    cr_assert_eq(strncmp(choose(&call, &params, ZIPCCL_MODE_ADAPTIVE).name, "exact split", 11), 0);
+    call.effort = ZIPCCL_EFFORT_RATIO;
+    params.ratio_encode_Bps = params.ratio_decode_Bps = 1000e9;
+    cr_assert_null(strstr(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).name, "split"));
+    /* What is shorter than two superblocks is never split. */
+    call = make_call(ZIPCCL_ALLTOALL, 32767, 64);
+    cr_assert_null(strstr(choose(&call, &params, ZIPCCL_MODE_COMPRESSED).name, "split"));
+}
+
 Test(choose, modes_restrict_the_choice)
 {
     struct zipccl_cost_params params = rails();

@@ -194,7 +194,7 @@ static bool test_results(void)
 
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds - SANITIZED; i++)
         for (unsigned n = 0; n < 4; n++)
-            for (unsigned s = 0; s < 11; s++) {
+            for (unsigned s = 0; s < 13; s++) {
                 struct world w;
                 struct job job = {.world = &w,
                                   .c = {.count = counts[n], .root = 0, .kind = KIND_MIXED}};
@@ -203,6 +203,8 @@ static bool test_results(void)
                 job.config.params.channels = 2;
                 if (s < 7)
                     job.config.strategy = zipccl_strategies[s]->name;
+                else if (s >= 11)
+                    job.config.strategy = s == 11 ? "fixed split" : "exact split";
                 else
                     job.config.mode = (enum zipccl_mode)((s - 7) % 3);
                 job.config.nchunks = 3;

@@ -5,7 +5,7 @@
  */
 #include "core/lower.h"
 
-#include "core/codec.h"
+#include "core/split.h"
 #include "core/tests/plan_cases.h"
 
 #include <stdlib.h>
@@ -94,15 +94,20 @@ static uint64_t received(const struct matrix *m, uint32_t rank)
 }
 
 /* Bytes on the wire of a message of n elements in 'form', as the header of plan.h says. */
-static uint64_t wire_bytes(const struct zipccl_plan *plan, size_t n)
+static uint64_t wire_bytes(const struct zipccl_plan *plan, uint32_t chunk, size_t n)
 {
+    struct zipccl_split_cut split = {0, 0, 0};
     uint8_t form = plan->steps[0].form;
 
     if (n == 0)
         return 0;
     if (!plan->compressed || n < plan->raw_below_n)
         return 2 * n;
-    return form == ZIPCCL_FORM_FIXED ? zipccl_plan_fixed_bytes(plan, n) : 2 * n + 32 + 4;
+    if (form == ZIPCCL_FORM_FIXED)
+        return zipccl_plan_fixed_bytes(plan, n);
+    /* Without sizes a message is raw: what left early is void, and all of it follows the head. */
+    split = chunk == 0 && plan->steps[0].part != 0 ? zipccl_split_of(ZIPCCL_BFLOAT16, n) : split;
+    return 2 * n + 32 + 4 + split.head + split.early;
 }
 
 /* Wire bytes of a block of 'n' elements, chunk by chunk. */
@@ -111,7 +116,7 @@ static uint64_t block_bytes(const struct zipccl_plan *plan, size_t n)
     uint64_t sum = 0;
 
     for (uint32_t c = 0; c < plan->nchunks; c++)
-        sum += wire_bytes(plan, zipccl_chunk_n(n, plan->chunk_n, c));
+        sum += wire_bytes(plan, c, zipccl_chunk_n(n, plan->chunk_n, c));
     return sum;
 }
 
@@ -124,7 +129,7 @@ static uint64_t shard_bytes(const struct zipccl_plan *plan, uint32_t r, bool gat
 
     for (uint32_t c = 0; c < plan->nchunks; c++)
         if (zipccl_plan_owner_n(plan, c, r) > 0)
-            sum += wire_bytes(plan, zipccl_plan_owner_n(plan, c, longest ? 0 : r));
+            sum += wire_bytes(plan, c, zipccl_plan_owner_n(plan, c, longest ? 0 : r));
     return sum;
 }
 
@@ -196,6 +201,48 @@ static void check_conservation(const struct zipccl_topology *t)
                 zipccl_plan_destroy(plan);
                 free(splits);
             }
+}
+
+static size_t tiny(void *context, uint32_t src, uint32_t dst, size_t n)
+{
+    (void)src;
+    (void)dst;
+    return 100 + n * *(const size_t *)context / 16;
+}
+
+/* Messages shorter than their early parts: fixed ones are sent again, of exact ones the chooser hears. */
+Test(lower, parts_that_do_not_stand_are_told)
+{
+    static const char *const names[] = {"fixed split", "exact split"};
+    struct zipccl_topology *t = make_topology(2, 2);
+    size_t sixteenths = 1;
+    struct zipccl_wire_sizes sizes = {.bytes = tiny, .context = &sixteenths};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct zipccl_call call = make_call(ZIPCCL_ALLTOALL, 100003, 4);
+        struct zipccl_plan *plan = NULL;
+        struct matrix stands, falls;
+        uint32_t rounds;
+
+        cr_assert_eq(
+            zipccl_strategy_find(names[i])->build(&call, t, 1, 1, ZIPCCL_CLASS_SETTLED, 0, &plan),
+            ZIPCCL_OK);
+        sixteenths = 21;
+        cr_assert_not(zipccl_lower_overflows(plan, t, &sizes));
+        lower_all(plan, t, &sizes, &stands, &rounds);
+        sixteenths = 1;
+        cr_assert(zipccl_lower_overflows(plan, t, &sizes));
+        lower_all(plan, t, &sizes, &falls, &rounds);
+        if (i == 0) /* all of it again, raw */
+            cr_assert_eq(falls.nbytes[0][1], stands.nbytes[0][1] + 2 * call.count);
+        else /* what left early was in vain */
+            cr_assert_eq(falls.nbytes[0][1],
+                         tiny(&sixteenths, 0, 0, call.count) + 4 +
+                             zipccl_split_of(ZIPCCL_BFLOAT16, call.count).head +
+                             zipccl_split_of(ZIPCCL_BFLOAT16, call.count).early);
+        zipccl_plan_destroy(plan);
+    }
+    zipccl_topology_destroy(t);
 }
 
 Test(lower, every_rank_receives_what_the_op_says)

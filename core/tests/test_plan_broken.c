@@ -214,6 +214,37 @@ static void even_places(struct zipccl_plan *plan)
     plan->steps[0].src.uneven = 0;
 }
 
+/* Split plans: 0 (encode early), 1 (exchange early), 2 (encode rest), 3 (sizes or exchange rest). */
+static void early_without_encode(struct zipccl_plan *plan)
+{
+    plan->steps[1].ndeps = 0;
+}
+
+static void rest_without_encode(struct zipccl_plan *plan)
+{
+    plan->steps[3].deps[0] = 0;
+}
+
+static void early_twice(struct zipccl_plan *plan)
+{
+    plan->steps[3].part = ZIPCCL_PART_EARLY;
+}
+
+static void never_the_rest(struct zipccl_plan *plan)
+{
+    plan->steps[3].part = 0;
+}
+
+static void parts_of_raw(struct zipccl_plan *plan)
+{
+    plan->steps[0].part = ZIPCCL_PART_REST;
+}
+
+static void half_a_resolve(struct zipccl_plan *plan)
+{
+    plan->steps[4].part = ZIPCCL_PART_TAIL;
+}
+
 static void nothing(struct zipccl_plan *plan)
 {
     (void)plan;
@@ -297,6 +328,21 @@ static const struct breakage breakages[] = {
      "step 1 (exchange) breaks rule 'form': its pattern"},
     {"another buffer", "fixed direct", ZIPCCL_ALL_GATHER, false, send_from_recv,
      "step 0 (encode) breaks rule 'form': its kind and buffers"},
+    {"an early part leaves before it is coded", "fixed split", ZIPCCL_ALLTOALL, false,
+     early_without_encode,
+     "step 1 (exchange) breaks rule 'order': rank 0: no dependency on step 0"},
+    {"the rest leaves before it is coded", "fixed split", ZIPCCL_ALL_GATHER, false,
+     rest_without_encode, "step 3 (exchange) breaks rule 'order': rank 0: no dependency on step 2"},
+    {"the sizes of what is not coded", "exact split", ZIPCCL_ALLTOALL, false, rest_without_encode,
+     "step 3 (sizes) breaks rule 'order': rank 0: no dependency on step 2"},
+    {"the early part twice", "fixed split", ZIPCCL_ALLTOALL, false, early_twice,
+     "step 4 (resolve) breaks rule 'content': rank 0: reads what no step has written"},
+    {"all of a message in parts", "fixed split", ZIPCCL_ALLTOALL, false, never_the_rest,
+     "step 3 (exchange) breaks rule 'content': rank 0: finds another message"},
+    {"parts of what has none", "raw direct", ZIPCCL_ALLTOALL, false, parts_of_raw,
+     "step 0 (exchange) breaks rule 'form': it cannot be of part 5"},
+    {"a header in a tail", "fixed split", ZIPCCL_ALLTOALL, false, half_a_resolve,
+     "step 4 (resolve) breaks rule 'form': it cannot be of part 4"},
     {"no peer table", "fixed direct", ZIPCCL_ALLTOALLV, false, even_places,
      "step 0 (encode) breaks rule 'form': a place"},
 };
@@ -327,7 +373,8 @@ Test(plan_broken, each_breakage_is_refused_by_step_and_rule)
 /* Every dependency that no lane order implies must matter. */
 Test(plan_broken, no_needed_dependency_can_be_dropped)
 {
-    static const char *const names[] = {"fixed direct", "fixed ring", "exact direct", "exact ring"};
+    static const char *const names[] = {"fixed direct", "fixed ring",  "exact direct",
+                                        "exact ring",   "fixed split", "exact split"};
     struct zipccl_topology *t = make_topology(1, 3);
     struct zipccl_call call = make_call(ZIPCCL_ALL_GATHER, 1001, 3);
     struct zipccl_error error;

@@ -9,6 +9,7 @@
 #include "core/tests/plan_cases.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *strategy;
@@ -189,6 +190,39 @@ static const struct {
      "send+r*1001 -> recv  n 501 after 0\n"
      "   3 codec reduce   chunk 1 all-to-all raw sum first round  rx[1]+4096+p*1024 and "
      "send+501+r*1001 -> recv+501  n 500 after 1\n"},
+    {"exact split", ZIPCCL_SENDRECV, 1,
+     "plan \"exact split\": sendrecv bf16 count 40000 on 4 ranks, 1 chunks of 40000, raw below "
+     "512, 1 slots, class 0, staging 100672 + 100672 B, 7 steps\n"
+     "   0 codec encode   chunk 0 pairs exact early  send+displ -> tx[0]  n 40000 capacity 80032\n"
+     "   1 wire  exchange chunk 0 pairs exact early direct  tx[0] -> rx[0]  n 40000 capacity 80032 "
+     "after 0\n"
+     "   2 codec encode   chunk 0 pairs exact rest  send+displ -> tx[0]  n 40000 capacity 80032\n"
+     "   3 wire  sizes    chunk 0 pairs exact rest  tx[0]  n 40000 after 2\n"
+     "   4 wire  exchange chunk 0 pairs exact rest direct  tx[0] -> rx[0]  n 40000 capacity 80032 "
+     "sizes of 3 after 2,3\n"
+     "   5 codec copy     chunk 0 pairs  send+displ -> recv+displ  n 40000\n"
+     "   6 codec decode   chunk 0 pairs exact rest  rx[0] -> recv+displ  n 40000 capacity 80032 "
+     "after 4\n"},
+    {"fixed split", ZIPCCL_BROADCAST, 1,
+     "plan \"fixed split x2\": broadcast bf16 count 40000 on 4 ranks root 3, 1 chunks of 40000, 1 "
+     "slots, class 0, staging 80000 + 80000 B, 9 steps\n"
+     "   0 codec encode   chunk 0 broadcast fixed early root 3  send -> tx[0]  n 40000 capacity "
+     "64512\n"
+     "   1 wire  exchange chunk 0 broadcast fixed early ring x2 root 3  tx[0] -> rx[0]  n 40000 "
+     "capacity 64512 after 0\n"
+     "   2 codec encode   chunk 0 broadcast fixed rest root 3  send -> tx[0]  n 40000 capacity "
+     "64512\n"
+     "   3 wire  exchange chunk 0 broadcast fixed head ring x2 root 3  tx[0] -> rx[0]  n 40000 "
+     "capacity 64512 after 2\n"
+     "   4 wire  exchange chunk 0 broadcast fixed tail ring x2 root 3  tx[0] -> rx[0]  n 40000 "
+     "capacity 64512 after 2\n"
+     "   5 wire  resolve  chunk 0 broadcast fixed rest root 3  rx[0]  n 40000 capacity 64512 after "
+     "4\n"
+     "   6 wire  exchange chunk 0 broadcast raw ring x2 root 3  send -> rx[0]  n 40000 raw of 5 "
+     "after 5\n"
+     "   7 codec copy     chunk 0 broadcast root 3  send -> recv  n 40000\n"
+     "   8 codec decode   chunk 0 broadcast fixed rest root 3  rx[0] -> recv  n 40000 capacity "
+     "64512 raw of 5 after 6\n"},
 };
 
 Test(plan_print, shows_one_plan_of_each_kind)
@@ -196,7 +230,8 @@ Test(plan_print, shows_one_plan_of_each_kind)
     struct zipccl_topology *t = make_topology(2, 2);
 
     for (unsigned i = 0; i < sizeof printed / sizeof *printed; i++) {
-        struct zipccl_call call = make_call(printed[i].op, 1001, 4);
+        struct zipccl_call call = make_call(
+            printed[i].op, strstr(printed[i].strategy, "split") != NULL ? 40000 : 1001, 4);
         struct zipccl_plan *plan = make_plan(printed[i].strategy, &call, t, printed[i].nchunks);
         char *text = NULL;
         size_t nbytes = 0;

@@ -38,3 +38,8 @@ if(ZIPCCL_HAVE_MPI AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
         set_tests_properties(testbed PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
     endif()
 endif()
+if(TARGET zipccl_link)
+    add_test(NAME cli_fit COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_fit.sh
+        ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(cli_fit PROPERTIES TIMEOUT 300)
+endif()

@@ -65,7 +65,9 @@ Test(cluster, bundled_ones_load_with_sources)
         cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_OK);
         cr_assert_str_eq(c.name, names[i]);
         s = zipccl_cluster_settings(file, &n);
-        cr_assert_eq(n, 20);
+        /* Max-ratio rates are known of CPUs alone. */
+        cr_assert_eq(n, strcmp(names[i], "laptop") == 0 ? 22 : 20);
+        cr_assert_eq(c.ratio_encode_Bps > 0, n == 22);
         for (size_t k = 0; k < n; k++)
             cr_assert(s[k].source[0] != 0 && s[k].text[0] != 0 && !s[k].overridden);
         zipccl_cluster_close(file);
@@ -114,6 +116,36 @@ Test(cluster, set_overrides_and_says_so)
             overridden++;
         }
     cr_assert_eq(overridden, 1);
+    zipccl_cluster_close(file);
+}
+
+Test(cluster, optional_keys_come_together)
+{
+    struct zipccl_cluster_file *file = NULL;
+    const struct zipccl_cluster_setting *s;
+    struct zipccl_error error = {""};
+    struct zipccl_cost_params params;
+    struct zipccl_cluster c;
+    size_t n;
+
+    cr_assert_eq(zipccl_cluster_open("a100-8x8-200g", DIR_, &file, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.ratio_encode_Bps == 0 && params.ratio_decode_Bps == 0);
+    cr_assert_eq(zipccl_cluster_set(file, "codec.ratio_decode_rate=3GBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_ERR_INPUT);
+    cr_assert_str_eq(error.text, "--set codec.ratio_decode_rate=3GBps: codec.ratio_encode_rate is "
+                                 "missing; expected both or neither");
+    cr_assert_eq(zipccl_cluster_set(file, "codec.ratio_encode_rate=2GBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.ratio_encode_Bps == 2e9 && params.ratio_decode_Bps == 3e9);
+    s = zipccl_cluster_settings(file, &n);
+    cr_assert_eq(n, 22);
+    cr_assert_str_eq(s[16].key, "codec.ratio_encode_rate");
+    cr_assert(s[16].overridden && s[16].text[0] == '2');
+    cr_assert_eq(zipccl_cluster_set(file, "codec.ratio_encode_rate=2TBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_ERR_INPUT);
     zipccl_cluster_close(file);
 }
 
@@ -284,4 +316,55 @@ Test(cluster, missing_and_empty_files_are_refused)
     cr_assert_eq(zipccl_cluster_open("h200-8x8", "no/folder", &file, &error), ZIPCCL_ERR_IO);
     cr_assert_eq(zipccl_cluster_open("/dev/null", NULL, &file, &error), ZIPCCL_ERR_INPUT);
     cr_assert_eq(zipccl_cluster_open(DIR_ "/", NULL, &file, &error), ZIPCCL_ERR_INPUT);
+}
+
+/* What is written reads back the same, with the new value and the text that it comes from. */
+Test(cluster, what_is_written_reads_back)
+{
+    static const char *const names[] = {"h100-8x8-400g", "a100-8x8-200g", "laptop"};
+
+    for (size_t i = 0; i < 3; i++) {
+        struct zipccl_error error = {""};
+        struct zipccl_cluster_file *file = NULL, *again = NULL;
+        const struct zipccl_cluster_setting *a, *b;
+        static const char quoted[] = "by \"hand\", a\\b: {x}";
+        char path[] = "/tmp/zipccl-cluster-XXXXXX";
+        FILE *f = fdopen(mkstemp(path), "w");
+        size_t n, m;
+
+        cr_assert_eq(zipccl_cluster_open(names[i], DIR_, &file, &error), ZIPCCL_OK);
+        cr_assert_eq(zipccl_cluster_put(file, "nic.rate", "59.25MBps", quoted, &error), ZIPCCL_OK);
+        cr_assert_eq(zipccl_cluster_set(file, "name=it's \"new\"", &error), ZIPCCL_OK);
+        cr_assert_eq(zipccl_cluster_write(file, f, &error), ZIPCCL_OK);
+        cr_assert_eq(fclose(f), 0);
+        cr_assert_eq(zipccl_cluster_open(path, NULL, &again, &error), ZIPCCL_OK, "%s", error.text);
+        a = zipccl_cluster_settings(file, &n);
+        b = zipccl_cluster_settings(again, &m);
+        cr_assert_eq(n, m);
+        for (size_t k = 0; k < n; k++) {
+            cr_assert_eq(a[k].text == NULL, b[k].text == NULL);
+            if (a[k].text == NULL)
+                continue;
+            cr_assert_str_eq(a[k].text, b[k].text);
+            cr_assert_str_eq(a[k].source, b[k].source);
+            if (strcmp(a[k].key, "nic.rate") == 0)
+                cr_assert(fabs(b[k].value - 59.25e6) < 1e-3 && strcmp(b[k].source, quoted) == 0);
+        }
+        zipccl_cluster_close(file);
+        zipccl_cluster_close(again);
+        unlink(path);
+    }
+}
+
+Test(cluster, puts_only_what_is_a_value_with_a_source)
+{
+    struct zipccl_error error = {""};
+    struct zipccl_cluster_file *file = NULL;
+
+    cr_assert_eq(zipccl_cluster_open("laptop", DIR_, &file, &error), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_put(file, "nic.rate", "59", "x", &error), ZIPCCL_ERR_INPUT);
+    cr_assert_eq(zipccl_cluster_put(file, "nic.rate", "59MBps", " ", &error), ZIPCCL_ERR_INPUT);
+    cr_assert_eq(zipccl_cluster_put(file, "nic.rate", "59MBps", "a\nb", &error), ZIPCCL_ERR_INPUT);
+    cr_assert_eq(zipccl_cluster_put(file, "nic.rat", "59MBps", "x", &error), ZIPCCL_ERR_ARG);
+    zipccl_cluster_close(file);
 }

@@ -55,12 +55,12 @@ Test(samples, a_whole_tensor_has_the_size_the_codec_gives_it)
     cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, (char *[]){t->name}, 1, &set, NULL),
                  ZIPCCL_OK);
     cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_CAPTURED);
-    zipccl_samples_bytes(s, set, t->n, 1, &mean, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, t->n, 1, &mean, &longest);
     cr_assert(mean == nbytes && longest == nbytes, "%zu %zu %zu", mean, longest, nbytes);
     /* Ten million elements: in proportion. */
-    zipccl_samples_bytes(s, set, 10000000, 1, &mean, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, 10000000, 1, &mean, &longest);
     cr_assert(mean > 10000000 && mean < 16000000, "%zu", mean);
-    zipccl_samples_bytes(s, set, 0, 1, &mean, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, 0, 1, &mean, &longest);
     cr_assert(mean <= ZIPCCL_MESSAGE_HEADER_BYTES + 64);
     cr_assert_eq(zipccl_samples_check(s, NULL), ZIPCCL_OK);
     free(wire);
@@ -89,7 +89,7 @@ Test(samples, without_a_sample_gaussian_data_stand_in)
 
     cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, NULL, 0, &set, NULL), ZIPCCL_OK);
     cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_MODEL);
-    zipccl_samples_bytes(s, set, 1 << 20, 1, &mean, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, 1 << 20, 1, &mean, &longest);
     cr_assert(fabs(2097152.0 / (double)mean - 1.504) < 0.008, "%.4f", 2097152.0 / (double)mean);
     zipccl_samples_close(s);
 }
@@ -99,12 +99,15 @@ Test(samples, sums_over_ranks_are_summed_before_they_are_coded)
 {
     struct zipccl_samples *s = open_samples("traces/samples/tensors/moe.safetensors", 0);
     const struct zipccl_safetensors *file = NULL;
-    size_t own, of_8, of_64, more, longest, position = 0;
+    size_t own, ratio, of_8, of_64, more, longest, position = 0;
     uint32_t gauss, set;
 
     cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, NULL, 0, &gauss, NULL), ZIPCCL_OK);
-    zipccl_samples_bytes(s, gauss, 1 << 18, 1, &own, &longest);
-    zipccl_samples_bytes(s, gauss, 1 << 18, 8, &of_8, &longest);
+    zipccl_samples_bytes(s, gauss, ZIPCCL_EFFORT_FAST, 1 << 18, 1, &own, &longest);
+    zipccl_samples_bytes(s, gauss, ZIPCCL_EFFORT_FAST, 1 << 18, 8, &of_8, &longest);
+    /* Max ratio is a size of its own: about 1 % less. */
+    zipccl_samples_bytes(s, gauss, ZIPCCL_EFFORT_RATIO, 1 << 18, 1, &ratio, &longest);
+    cr_assert(ratio < own - own / 200 && ratio > own - own / 50, "%zu, fast %zu", ratio, own);
     cr_expect(fabs((double)of_8 / (double)own - 1) < 0.01, "%zu, %zu", own, of_8);
     cr_assert_eq(zipccl_safetensors_open("traces/samples/tensors/moe.safetensors", &file, NULL),
                  ZIPCCL_OK);
@@ -113,10 +116,10 @@ Test(samples, sums_over_ranks_are_summed_before_they_are_coded)
     cr_assert(t != NULL);
     cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, (char *[]){t->name}, 1, &set, NULL),
                  ZIPCCL_OK);
-    zipccl_samples_bytes(s, set, t->n, 1, &own, &longest);
-    zipccl_samples_bytes(s, set, t->n, 8, &of_8, &longest);
-    zipccl_samples_bytes(s, set, t->n, 64, &of_64, &longest);
-    zipccl_samples_bytes(s, set, t->n, 1000, &more, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, t->n, 1, &own, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, t->n, 8, &of_8, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, t->n, 64, &of_64, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, t->n, 1000, &more, &longest);
     printf("%s: ratio %.2f, summed over 8 ranks %.2f, 64 ranks %.2f\n", t->name,
            2.0 * (double)t->n / (double)own, 2.0 * (double)t->n / (double)of_8,
            2.0 * (double)t->n / (double)of_64);
@@ -136,11 +139,11 @@ Test(samples, a_given_ratio_and_an_uncovered_type)
 
     cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_BFLOAT16, NULL, 0, &set, NULL), ZIPCCL_OK);
     cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_GIVEN);
-    zipccl_samples_bytes(s, set, 1000, 1, &mean, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, 1000, 1, &mean, &longest);
     cr_assert(mean == 1600 && longest == 1600);
     cr_assert_eq(zipccl_samples_bind(s, ZIPCCL_INT64, NULL, 0, &set, NULL), ZIPCCL_OK);
     cr_assert_eq(zipccl_samples_source(s, set), ZIPCCL_RATIO_NONE);
-    zipccl_samples_bytes(s, set, 1000, 1, &mean, &longest);
+    zipccl_samples_bytes(s, set, ZIPCCL_EFFORT_FAST, 1000, 1, &mean, &longest);
     cr_assert(mean == 8000 && longest == 8000);
     zipccl_samples_close(s);
 }

@@ -71,9 +71,11 @@ static size_t lowered_bytes(void *context, uint32_t src, uint32_t dst, size_t n)
     return coded_bytes(n);
 }
 
-static void sim_bytes(void *context, size_t n, uint32_t nsummed, size_t *mean, size_t *longest)
+static void sim_bytes(void *context, enum zipccl_effort effort, size_t n, uint32_t nsummed,
+                      size_t *mean, size_t *longest)
 {
     (void)context;
+    (void)effort;
     (void)nsummed;
     *mean = *longest = coded_bytes(n);
 }

@@ -40,6 +40,18 @@ uint64_t sample_compute(struct sample_out *out, const char *label, double flops,
     return emit(out, event, deps);
 }
 
+uint64_t sample_duration(struct sample_out *out, const char *label, double seconds,
+                         struct sample_deps deps)
+{
+    struct zipccl_event event = {.kind = ZIPCCL_EVENT_COMPUTE,
+                                 .label = label,
+                                 .duration_s = seconds,
+                                 .flops = -1,
+                                 .hbm_bytes = -1};
+
+    return emit(out, event, deps);
+}
+
 uint64_t sample_collective(struct sample_out *out, const struct zipccl_event *call,
                            struct sample_deps deps, struct sample_names names)
 {
@@ -62,20 +74,23 @@ static int failed(const char *what, const char *reason)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = {"llama2-7b-fsdp64", "llama2-7b-fsdp64-fp32", "moe64"};
+    static const char *const names[] = {"llama2-7b-fsdp64", "llama2-7b-fsdp64-fp32", "moe64",
+                                        "moe4"};
     struct zipccl_error error = {""};
     char path[4096];
 
     if (argc != 2 || strlen(argv[1]) > sizeof path - 64)
         return failed("usage", "make_samples FOLDER") + 1;
     mkdir(argv[1], 0777);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         zipccl_status status;
 
         snprintf(path, sizeof path, "%s/%s", argv[1], names[i]);
         mkdir(path, 0777);
         strcat(path, "/trace.jsonl");
-        status = i < 2 ? sample_fsdp(path, i == 1, &error) : sample_moe(path, &error);
+        status = i < 2    ? sample_fsdp(path, i == 1, &error)
+                 : i == 2 ? sample_moe(path, &error)
+                          : sample_small(path, &error);
         if (status != ZIPCCL_OK)
             return failed(path, error.text);
         printf("wrote %s\n", path);

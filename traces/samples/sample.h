@@ -49,11 +49,14 @@ struct sample_names {
 /* Each returns the id of the new event; a failure is kept in 'out->status'. */
 uint64_t sample_compute(struct sample_out *out, const char *label, double flops, double hbm_bytes,
                         struct sample_deps deps);
+uint64_t sample_duration(struct sample_out *out, const char *label, double seconds,
+                         struct sample_deps deps);
 uint64_t sample_collective(struct sample_out *out, const struct zipccl_event *call,
                            struct sample_deps deps, struct sample_names names);
 
 /* Write one trace into the file 'path'. */
 zipccl_status sample_fsdp(const char *path, bool fp32, struct zipccl_error *error);
 zipccl_status sample_moe(const char *path, struct zipccl_error *error);
+zipccl_status sample_small(const char *path, struct zipccl_error *error);
 
 #endif

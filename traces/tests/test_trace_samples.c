@@ -107,11 +107,12 @@ Test(samples, moe_has_the_counts_of_its_formula)
 }
 
 static const char *const paths[] = {"traces/samples/llama2-7b-fsdp64",
-                                    "traces/samples/llama2-7b-fsdp64-fp32", "traces/samples/moe64"};
+                                    "traces/samples/llama2-7b-fsdp64-fp32", "traces/samples/moe64",
+                                    "traces/samples/moe4"};
 
 Test(samples, bound_tensors_have_the_type_of_the_call)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const struct zipccl_safetensors *file;
         struct zipccl_trace *trace;
         struct zipccl_error error = {""};
@@ -179,5 +180,33 @@ Test(samples, moe_tokens_are_exposed)
         cr_expect(next->kind == ZIPCCL_EVENT_COMPUTE && next->ndeps == 1 && next->deps[0] == e->id);
     }
     cr_expect_eq(exchanges, 64);
+    zipccl_trace_destroy(trace);
+}
+
+/* The small one is for real runs: 4 ranks, every operation but the uneven exchange, all bound. */
+Test(samples, the_small_one_has_one_of_each)
+{
+    struct zipccl_trace *trace;
+    struct zipccl_error error = {""};
+    size_t calls[ZIPCCL_NUM_OPS] = {0};
+    double compute_s = 0;
+
+    cr_assert_eq(zipccl_trace_load(paths[3], &trace, &error), ZIPCCL_OK, "%s", error.text);
+    cr_expect(trace->header.nranks == 4 && trace->header.ranks_per_node == 2);
+    for (size_t i = 0; i < trace->nevents; i++) {
+        const struct zipccl_event *e = &trace->events[i];
+
+        if (e->kind == ZIPCCL_EVENT_COMPUTE) {
+            cr_expect(e->duration_s > 0 && e->flops < 0, "no cluster is needed to run it");
+            compute_s += e->duration_s;
+            continue;
+        }
+        calls[e->op]++;
+        cr_expect_eq(e->nsamples, zipccl_trace_event_nbytes(&trace->header, e) > 1000);
+    }
+    cr_expect(calls[ZIPCCL_ALLTOALL] == 8 && calls[ZIPCCL_ALL_GATHER] == 4 &&
+              calls[ZIPCCL_REDUCE_SCATTER] == 2 && calls[ZIPCCL_ALL_REDUCE] == 2 &&
+              calls[ZIPCCL_SENDRECV] == 1 && calls[ZIPCCL_BROADCAST] == 1);
+    cr_expect_float_eq(compute_s, 0.072, 1e-9);
     zipccl_trace_destroy(trace);
 }

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh OUT - measures on the testbed, fits at one rate, predicts the others: tables and a page in OUT
+#
+# run.sh OUT           everything: needs root, build/zipccl, build/zipccl-perf and Open MPI
+# run.sh --fit OUT     the fit and the comparison alone, from what OUT holds
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+die() {
+    printf 'run.sh: %s\n' "$*" >&2
+    exit 2
+}
+
+measure=1
+[ "${1-}" != --fit ] || { measure=0; shift; }
+[ $# -eq 1 ] || die "expected a folder to write to"
+out=$1
+[ -x build/zipccl ] || die "build/zipccl: not built"
+mkdir -p "$out"
+
+ops='all_gather reduce_scatter all_reduce alltoall'
+sizes='-b 1M -e 32M -f 2'      # as nccl-tests counts them
+fit_rate=500 fit_nodes=4       # what is fitted: this rate and world ...
+fit_sizes=1M,4M,16M            # ... and these three sizes
+rates='200 500 1000' worlds='2 3 4'
+plans=('raw direct' 'exact direct')
+
+# One file a rate, a world, an op and a plan: fit_RATE_NODES_OP_PLAN.json
+if [ $measure = 1 ]; then
+    for rate in $rates; do
+        for nodes in $worlds; do
+            for op in $ops; do
+                for plan in "${plans[@]}"; do
+                    file=$out/fit_${rate}_${nodes}_${op}_${plan%% *}.json
+                    # shellcheck disable=SC2086
+                    experiments/testbed/testbed.sh run --name e05 -n "$nodes" -r "${rate}mbit" -- \
+                        build/zipccl perf "$op" $sizes --strategy "$plan" -n 5 -w 1 -J "$file" -q \
+                        2>>"$out/fit_log.txt"
+                    echo "$file"
+                done
+            done
+        done
+    done
+fi
+
+# The base says what the fit leaves: a node is one rank with one link.
+fitted=$out/fit_cluster.yaml
+build/zipccl cluster fit "$out/fit_${fit_rate}_${fit_nodes}"_*.json --sizes $fit_sizes \
+    --base laptop --set nic.per_node=1 --name "testbed-$fit_rate" -o "$fitted" |
+    tee "$out/fit_table.txt"
+nic=$(sed -n '/^nic:/,/^[a-z]*:$/s/^  rate: {value: \([0-9.]*\)MBps.*/\1/p' "$fitted")
+[ -n "$nic" ] || die "$fitted: no nic.rate in MBps"
+
+# Of another rate the link has the same part: nic.rate in proportion.
+summary() {
+    sed -n '/^  off, rows of/,$p' | grep -v ' wrote '
+}
+: >"$out/fit_compare.txt"
+for rate in $rates; do
+    of_rate=$(awk -v n="$nic" -v r="$rate" -v f="$fit_rate" 'BEGIN {printf "%.6g", n * r / f}')
+    for nodes in $worlds; do
+        echo "== $rate Mb/s, $nodes nodes: nic.rate ${of_rate}MBps"
+        build/zipccl compare --cluster "$fitted" --set nic.rate="${of_rate}MBps" \
+            "$out/fit_${rate}_${nodes}"_*.json --min-bytes 1MiB \
+            -J "$out/fit_compare_${rate}_${nodes}.json" --csv "$out/fit_compare_${rate}_${nodes}.csv" \
+            --svg "$out/fit_compare_${rate}_${nodes}.svg" | summary
+    done
+done | tee -a "$out/fit_compare.txt"
