@@ -111,12 +111,37 @@ static zipccl_status check(struct zipccl_mpi *m)
     return status;
 }
 
+static bool all_done(MPI_Request *requests, size_t n)
+{
+    bool done = true;
+
+    for (size_t i = 0; i < n; i++) {
+        int one = 1;
+
+        /* A request that failed is over as well. */
+        if (requests[i] != MPI_REQUEST_NULL &&
+            MPI_Test(&requests[i], &one, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+            done = done && one;
+    }
+    return done;
+}
+
+/* See that the notices leave, with 'limit_s' at most; MPI sends only while it is called. */
+static void push_notices(struct zipccl_mpi *m, double limit_s)
+{
+    double end = now_s() + limit_s;
+
+    while (!all_done(m->telling, m->base.nranks) && now_s() < end)
+        sleep_ns(SLEEP_FIRST_NS);
+}
+
 /* Tell what an abort has left to say, unless a call is in progress: that one will. */
 static void settle(struct zipccl_mpi *m)
 {
     while (atomic_load(&m->abort_wanted) && !atomic_load(&m->told) &&
            pthread_mutex_trylock(&m->lock) == 0) {
         tell_first(m);
+        push_notices(m, DRAIN_S);
         pthread_mutex_unlock(&m->lock);
     }
 }
@@ -209,21 +234,6 @@ zipccl_status zipccl_mpi_wait_idle(struct zipccl_mpi *m, struct zipccl_mpi_wait 
     ns = SLEEP_FIRST_NS * (long)(wait->nidle / POLLS_PER_SLEEP);
     sleep_ns(ns < SLEEP_LAST_NS ? ns : SLEEP_LAST_NS);
     return ZIPCCL_OK;
-}
-
-static bool all_done(MPI_Request *requests, size_t n)
-{
-    bool done = true;
-
-    for (size_t i = 0; i < n; i++) {
-        int one = 1;
-
-        /* A request that failed is over as well. */
-        if (requests[i] != MPI_REQUEST_NULL &&
-            MPI_Test(&requests[i], &one, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-            done = done && one;
-    }
-    return done;
 }
 
 void zipccl_mpi_drain(struct zipccl_mpi *m, MPI_Request *requests, size_t n, bool cancel)
