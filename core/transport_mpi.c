@@ -178,6 +178,21 @@ static zipccl_status fail_late(struct zipccl_mpi *m)
     return zipccl_mpi_fail(m, ZIPCCL_ERR_TIMEOUT, ZIPCCL_MPI_NO_RANK, &text);
 }
 
+/* Leave out what is done, once it is half: many pieces are polled many times. */
+static void compact(struct zipccl_mpi *m, size_t left)
+{
+    size_t kept = 0;
+
+    if (left > m->npieces / 2)
+        return;
+    for (size_t i = 0; i < m->npieces; i++)
+        if (!m->pieces[i].done) {
+            m->pieces[kept] = m->pieces[i];
+            m->requests[kept++] = m->requests[i];
+        }
+    m->npieces = kept;
+}
+
 static zipccl_status wait_group(struct zipccl_mpi *m)
 {
     struct zipccl_mpi_wait wait;
@@ -197,6 +212,7 @@ static zipccl_status wait_group(struct zipccl_mpi *m)
                                      &m->statuses[i]));
         left -= ndone > 0 ? (size_t)ndone : 0;
         if (ndone > 0) {
+            compact(m, left);
             zipccl_mpi_wait_progress(&wait);
             continue;
         }
@@ -362,8 +378,10 @@ static const struct zipccl_transport_ops mpi_ops = {
 
 void zipccl_transport_mpi_config_init(struct zipccl_transport_mpi_config *config)
 {
-    *config = (struct zipccl_transport_mpi_config){
-        .limit_s = 60, .spin_s = 20e-6, .piece_bytes = (size_t)1 << 30};
+    *config = (struct zipccl_transport_mpi_config){.limit_s = 60,
+                                                   .spin_s = 20e-6,
+                                                   .piece_bytes = ZIPCCL_MPI_PIECE_BYTES,
+                                                   .native_bytes = (size_t)1 << 30};
 }
 
 /* Everything but MPI's part; NULL if there is no memory. */
@@ -452,11 +470,13 @@ static zipccl_status check_arguments(MPI_Comm comm, const struct zipccl_topology
                            "MPI's thread level is below MPI_THREAD_SERIALIZED; the wire lane is a "
                            "thread of its own");
     if (!(config->limit_s >= 0 && config->spin_s >= 0) || config->piece_bytes == 0 ||
-        config->piece_bytes > INT_MAX)
-        return zipccl_fail(error, ZIPCCL_ERR_ARG,
-                           "limit %g s, spin %g s, pieces of %zu bytes: expected none below 0, and "
-                           "pieces of 1 to %d bytes",
-                           config->limit_s, config->spin_s, config->piece_bytes, INT_MAX);
+        config->piece_bytes > INT_MAX || config->native_bytes == 0 ||
+        config->native_bytes > INT_MAX)
+        return zipccl_fail(
+            error, ZIPCCL_ERR_ARG,
+            "limit %g s, spin %g s, pieces of %zu and %zu bytes: expected none below "
+            "0, and pieces of 1 to %d bytes",
+            config->limit_s, config->spin_s, config->piece_bytes, config->native_bytes, INT_MAX);
     MPI_Comm_size(comm, &nranks);
     if (topology->nranks != (uint32_t)nranks)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "a topology of %u ranks for %d processes",

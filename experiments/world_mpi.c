@@ -38,10 +38,12 @@ static enum { MPI_IS_DOWN, MPI_IS_UP } at_exit;
 /* The others may wait for this process for ever: end the job with it. */
 static void end_job(void)
 {
-    int over = 0;
+    int over = 0, rank = 0;
 
     if (at_exit == MPI_IS_DOWN || MPI_Finalized(&over) != MPI_SUCCESS || over)
         return;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    fprintf(stderr, "rank %d has failed or left the others: ending the job\n", rank);
     fflush(NULL);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
@@ -216,6 +218,23 @@ static zipccl_status make_topology(const struct zipccl_world_options *options,
     return status;
 }
 
+/*
+ * What suits TCP better than Open MPI's defaults, unless the user has said otherwise; read by MPI_Init.
+ * Pieces of the transport go at once (core/transport_mpi.h), and messages are sent, not put: with puts
+ * Open MPI 4.1 leaves links idle when all ranks exchange (1.40 s instead of 1.05 s for an all-gather of
+ * 8 MiB from each of 4 ranks at 200 Mb/s, its own and ours alike).
+ */
+static zipccl_status suit_tcp(struct zipccl_error *error)
+{
+    char eager[16];
+
+    snprintf(eager, sizeof eager, "%d", ZIPCCL_MPI_EAGER_BYTES);
+    if (setenv("OMPI_MCA_btl_tcp_eager_limit", eager, 0) != 0 ||
+        setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0) != 0)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory for settings of Open MPI");
+    return ZIPCCL_OK;
+}
+
 /* Bring MPI up, and see whether it has the ranks that the launcher has started. */
 static zipccl_status start_mpi(int *rank, int *size, struct zipccl_error *error)
 {
@@ -226,6 +245,7 @@ static zipccl_status start_mpi(int *rank, int *size, struct zipccl_error *error)
     ZIPCCL_TRY(zipccl_launch_from_environment(&launch, error));
     if (MPI_Initialized(&up) == MPI_SUCCESS && up)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "a program has one world of MPI's processes");
+    ZIPCCL_TRY(suit_tcp(error));
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads) != MPI_SUCCESS)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "MPI does not start");
     MPI_Comm_rank(MPI_COMM_WORLD, rank);

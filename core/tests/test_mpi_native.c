@@ -246,7 +246,7 @@ int main(int argc, char **argv)
             if (mpi_rank() < nranks) {
                 zipccl_transport_mpi_config_init(&config);
                 if (small) /* blocks of several pieces, reductions in several cuts */
-                    config.piece_bytes = 1000;
+                    config.piece_bytes = config.native_bytes = 1000;
                 mpi_world_open(&w, nranks, node_ids, &config);
                 if (ncases > 0)
                     ncases = run_all(&w);

@@ -12,8 +12,8 @@ usage() {
 Usage: testbed.sh run [OPTION...] COMMAND...   make the testbed, run, take it down again
        testbed.sh up [OPTION...]               make it
        testbed.sh mpirun [OPTION...] COMMAND...   run on the testbed that is up
-       testbed.sh cut NODE | mend NODE [--name NAME]   take a node's link down, and up
-       testbed.sh status | down [--name NAME]
+       testbed.sh cut|mend [--name NAME] NODE  take a node's link down, and up again
+       testbed.sh status|down [--name NAME]
 
 COMMAND is run once per rank, by mpirun across the nodes.
 
@@ -231,7 +231,7 @@ launch() {
         --map-by slot --bind-to none --mca plm_rsh_agent "$here/agent.sh" \
         --mca plm_rsh_no_tree_spawn 1 --mca btl tcp,vader,self --mca pml ob1 \
         --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24" \
-        --mca btl_tcp_flags send --mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1 \
+        --mca btl_tcp_flags send,inplace --mca oob_tcp_keepalive_time 2 --mca oob_tcp_keepalive_intvl 1 \
         --mca oob_tcp_keepalive_probes 3 ${mca[@]+"${mca[@]}"} "${command[@]}" &
     child=$!
     wait $child

@@ -31,6 +31,12 @@ if(ZIPCCL_HAVE_MPI AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
     add_test(NAME world_mpi COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_world_mpi.sh
         ${PROJECT_SOURCE_DIR}/tests/run_mpi.sh $<TARGET_FILE:mpi_world_run>)
     set_tests_properties(world_mpi PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+    # Launchers and links, not code of ours: once, without a sanitizer, is enough.
+    if(NOT ZIPCCL_SANITIZE)
+        add_test(NAME testbed COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_testbed.sh
+            ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        set_tests_properties(testbed PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+    endif()
 endif()
 if(TARGET zipccl_link)
     add_test(NAME cli_fit COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_fit.sh
