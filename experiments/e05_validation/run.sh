@@ -4,6 +4,8 @@
 #
 # run.sh OUT           everything: needs root, build/zipccl, build/zipccl-perf and Open MPI
 # run.sh --fit OUT     the fit and the comparison alone, from what OUT holds
+#
+# The environment may give ITERS (5), OPS, RATES (Mb/s), WORLDS (hosts) and SIZES (perf's options).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -19,29 +21,36 @@ out=$1
 [ -x build/zipccl ] || die "build/zipccl: not built"
 mkdir -p "$out"
 
-ops='all_gather reduce_scatter all_reduce alltoall'
-sizes='-b 1M -e 32M -f 2'      # as nccl-tests counts them
+ops=${OPS:-all_gather reduce_scatter all_reduce alltoall}
+sizes=${SIZES:--b 1M -e 32M -f 2} # as nccl-tests counts them
 fit_rate=500 fit_nodes=4       # what is fitted: this rate and world ...
 fit_sizes=1M,4M,16M            # ... and these three sizes
-rates='200 500 1000' worlds='2 3 4'
+rates=${RATES:-200 500 1000} worlds=${WORLDS:-2 3 4}
 plans=('raw direct' 'exact direct')
 
+testbed=(experiments/testbed/testbed.sh)
 # One file a rate, a world, an op and a plan: fit_RATE_NODES_OP_PLAN.json
-if [ $measure = 1 ]; then
-    for rate in $rates; do
-        for nodes in $worlds; do
-            for op in $ops; do
-                for plan in "${plans[@]}"; do
-                    file=$out/fit_${rate}_${nodes}_${op}_${plan%% *}.json
-                    # shellcheck disable=SC2086
-                    experiments/testbed/testbed.sh run --name e05 -n "$nodes" -r "${rate}mbit" -- \
-                        build/zipccl perf "$op" $sizes --strategy "$plan" -n 5 -w 1 -J "$file" -q \
-                        2>>"$out/fit_log.txt"
-                    echo "$file"
-                done
-            done
+measure_world() { # measure_world RATE NODES
+    local op plan file
+    "${testbed[@]}" up --name e05 -n "$2" -r "${1}mbit" 2>>"$out/fit_log.txt"
+    for op in $ops; do
+        for plan in "${plans[@]}"; do
+            file=$out/fit_${1}_${2}_${op}_${plan%% *}.json
+            # shellcheck disable=SC2086
+            "${testbed[@]}" mpirun --name e05 -- build/zipccl perf "$op" $sizes \
+                --strategy "$plan" -n "${ITERS:-5}" -w 1 -J "$file" -q 2>>"$out/fit_log.txt"
+            echo "$file"
         done
     done
+    "${testbed[@]}" down --name e05
+}
+if [ $measure = 1 ]; then
+    trap '"${testbed[@]}" down --name e05' EXIT
+    uptime >"$out/fit_load.txt"
+    for rate in $rates; do
+        for nodes in $worlds; do measure_world "$rate" "$nodes"; done
+    done
+    uptime >>"$out/fit_load.txt"
 fi
 
 # The base says what the fit leaves: a node is one rank with one link.
@@ -62,7 +71,7 @@ for rate in $rates; do
     for nodes in $worlds; do
         echo "== $rate Mb/s, $nodes nodes: nic.rate ${of_rate}MBps"
         build/zipccl compare --cluster "$fitted" --set nic.rate="${of_rate}MBps" \
-            "$out/fit_${rate}_${nodes}"_*.json --min-bytes 1MiB \
+            "$out/fit_${rate}_${nodes}"_*.json --min-bytes 1MB \
             -J "$out/fit_compare_${rate}_${nodes}.json" --csv "$out/fit_compare_${rate}_${nodes}.csv" \
             --svg "$out/fit_compare_${rate}_${nodes}.svg" | summary
     done

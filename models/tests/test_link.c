@@ -149,14 +149,14 @@ static size_t many_rows(struct zipccl_link_row *rows)
     return n;
 }
 
-/* Of 95 % intervals 95 in a hundred hold what made the rows; 88 or fewer would be one chance in 500. */
+/* Of 95 % intervals 95 in a hundred hold what made the rows; 42 of 50 or fewer is a chance in 100. */
 Test(link, intervals_hold_the_parameters_that_made_the_rows)
 {
     static struct zipccl_link_row rows[MAX_ROWS];
     size_t n = many_rows(rows);
     int held[ZIPCCL_NUM_LINK_KEYS] = {0};
 
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= 50; seed++) {
         struct zipccl_link_fit fit;
         struct zipccl_error error = {""};
         double predicted[MAX_ROWS];
@@ -173,7 +173,7 @@ Test(link, intervals_hold_the_parameters_that_made_the_rows)
             cr_assert_float_eq(predicted[i] / rows[i].time_s, 1, 0.12);
     }
     for (int k = 0; k < ZIPCCL_NUM_LINK_KEYS; k++)
-        cr_assert_gt(held[k], 88, "%s: %d of 100", zipccl_link_key_name((enum zipccl_link_key)k),
+        cr_assert_gt(held[k], 42, "%s: %d of 50", zipccl_link_key_name((enum zipccl_link_key)k),
                      held[k]);
 }
 
