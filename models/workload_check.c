@@ -116,6 +116,11 @@ static zipccl_status check_batch(const struct zipccl_workload *w, struct zipccl_
         REFUSE("sequence, micro-batch and global batch have to be 1 or more");
     if (w->seq > (uint64_t)1 << 26 || w->micro_batch > 1 << 20 || w->global_batch > 1 << 30)
         REFUSE("sequence over 2^26, micro-batch over 2^20 or global batch over 2^30");
+    if ((double)w->seq * (double)w->micro_batch * w->model.hidden > 0x1p46)
+        REFUSE("%" PRIu64 " sequences of %" PRIu64
+               " tokens of %u: expected at most 2^46 elements in a "
+               "micro-batch",
+               w->micro_batch, w->seq, w->model.hidden);
     if (w->global_batch % (w->micro_batch * w->dp) != 0)
         REFUSE("the global batch of %" PRIu64 " is no multiple of micro-batch %" PRIu64
                " x dp %u = %" PRIu64,
