@@ -299,7 +299,7 @@ int zipccl_generate_parse(int argc, char **argv, struct zipccl_generate_options 
                           bool *helped)
 {
     static const struct argp argp = {
-        option_table, parse_option, "--model NAME [OPTION...] -o OUT", doc, NULL, NULL, NULL};
+        option_table, parse_option, "--model NAME -o OUT", doc, NULL, NULL, NULL};
 
     memset(options, 0, sizeof *options);
     zipccl_workload_init(&options->workload);
