@@ -132,6 +132,26 @@ static zipccl_status check_batch(const struct zipccl_workload *w, struct zipccl_
     return ZIPCCL_OK;
 }
 
+/* Options that would do nothing. */
+static zipccl_status check_use(const struct zipccl_workload *w, struct zipccl_error *error)
+{
+    bool fsdp = w->sharding == ZIPCCL_SHARD_FSDP || w->sharding == ZIPCCL_SHARD_NORESHARD;
+
+    if (w->kind != ZIPCCL_WORKLOAD_TRAIN &&
+        (w->recompute != ZIPCCL_RECOMPUTE_NONE || w->fp32_reduce || w->fp8_dispatch ||
+         w->imbalance > 1 || w->bucket > 0 || w->overlap_param || w->overlap_shared))
+        REFUSE(
+            "weight-sync sends parameters alone: recomputation, gradients, buckets, dispatch and "
+            "overlap have no meaning there");
+    if (w->overlap_param && (fsdp || w->sharding == ZIPCCL_SHARD_DDP))
+        REFUSE("overlap param is for zero1 and zero2: ddp gathers nothing, fsdp always overlaps");
+    if (w->overlap_shared && w->model.shared_ffn == 0)
+        REFUSE("overlap shared: %s has no shared experts", w->model.name);
+    if (w->bucket > 0 && fsdp)
+        REFUSE("fsdp reduces block by block, not in buckets");
+    return ZIPCCL_OK;
+}
+
 zipccl_status zipccl_workload_check(const struct zipccl_workload *w, struct zipccl_error *error)
 {
     uint64_t n = 1;
@@ -152,6 +172,7 @@ zipccl_status zipccl_workload_check(const struct zipccl_workload *w, struct zipc
     ZIPCCL_TRY(check_tensor(w, error));
     ZIPCCL_TRY(check_pipeline(w, error));
     ZIPCCL_TRY(check_experts(w, error));
+    ZIPCCL_TRY(check_use(w, error));
     if (w->peak_flops > 0 && !(w->mfu > 0 && w->mfu <= 1))
         REFUSE("a peak rate needs the part of it that kernels reach, over 0 and up to 1");
     if (w->imbalance > 1 && w->ep > 1024)

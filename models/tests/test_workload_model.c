@@ -223,6 +223,11 @@ Test(workload, what_does_not_fit_together_is_refused)
     x = dense, x.dp = 1 << 20, x.tp = 2, refuse(x, "more than 1048576 ranks");
     x = dense, x.seq = 1 << 26, x.micro_batch = 1 << 10, x.global_batch = 1 << 13,
     refuse(x, "2^46 elements");
+    x = dense, x.sharding = ZIPCCL_SHARD_DDP, x.overlap_param = true, refuse(x, "overlap param");
+    x = moe, x.overlap_shared = true, refuse(x, "no shared experts");
+    x = dense, x.sharding = ZIPCCL_SHARD_FSDP, x.bucket = 1000, refuse(x, "not in buckets");
+    x = dense, x.kind = ZIPCCL_WORKLOAD_SYNC_GATHER, x.fp32_reduce = true;
+    refuse(x, "parameters alone");
     x = dense, x.seq = 0, refuse(x, "1 or more");
     x = moe, x.tp = 2, refuse(x, "need --sp");
     x = moe, x.ep = 3, refuse(x, "does not divide the 8 experts");
