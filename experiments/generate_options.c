@@ -298,8 +298,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 int zipccl_generate_parse(int argc, char **argv, struct zipccl_generate_options *options,
                           bool *helped)
 {
-    static const struct argp argp = {
-        option_table, parse_option, "--model NAME [OPTION...] -o OUT", doc, NULL, NULL, NULL};
+    static const struct argp argp = {option_table, parse_option, "--model NAME -o OUT", doc, NULL,
+                                     NULL,         NULL};
 
     memset(options, 0, sizeof *options);
     zipccl_workload_init(&options->workload);

@@ -116,6 +116,11 @@ static zipccl_status check_batch(const struct zipccl_workload *w, struct zipccl_
         REFUSE("sequence, micro-batch and global batch have to be 1 or more");
     if (w->seq > (uint64_t)1 << 26 || w->micro_batch > 1 << 20 || w->global_batch > 1 << 30)
         REFUSE("sequence over 2^26, micro-batch over 2^20 or global batch over 2^30");
+    if ((double)w->seq * (double)w->micro_batch * w->model.hidden > 0x1p46)
+        REFUSE("%" PRIu64 " sequences of %" PRIu64
+               " tokens of %u: expected at most 2^46 elements in a "
+               "micro-batch",
+               w->micro_batch, w->seq, w->model.hidden);
     if (w->global_batch % (w->micro_batch * w->dp) != 0)
         REFUSE("the global batch of %" PRIu64 " is no multiple of micro-batch %" PRIu64
                " x dp %u = %" PRIu64,
@@ -124,6 +129,26 @@ static zipccl_status check_batch(const struct zipccl_workload *w, struct zipccl_
         REFUSE("cp %u cuts a sequence into %u pieces, for balance under the causal mask: no "
                "divisor of %" PRIu64,
                w->cp, 2 * w->cp, w->seq);
+    return ZIPCCL_OK;
+}
+
+/* Options that would do nothing. */
+static zipccl_status check_use(const struct zipccl_workload *w, struct zipccl_error *error)
+{
+    bool fsdp = w->sharding == ZIPCCL_SHARD_FSDP || w->sharding == ZIPCCL_SHARD_NORESHARD;
+
+    if (w->kind != ZIPCCL_WORKLOAD_TRAIN &&
+        (w->recompute != ZIPCCL_RECOMPUTE_NONE || w->fp32_reduce || w->fp8_dispatch ||
+         w->imbalance > 1 || w->bucket > 0 || w->overlap_param || w->overlap_shared))
+        REFUSE(
+            "weight-sync sends parameters alone: recomputation, gradients, buckets, dispatch and "
+            "overlap have no meaning there");
+    if (w->overlap_param && (fsdp || w->sharding == ZIPCCL_SHARD_DDP))
+        REFUSE("overlap param is for zero1 and zero2: ddp gathers nothing, fsdp always overlaps");
+    if (w->overlap_shared && w->model.shared_ffn == 0)
+        REFUSE("overlap shared: %s has no shared experts", w->model.name);
+    if (w->bucket > 0 && fsdp)
+        REFUSE("fsdp reduces block by block, not in buckets");
     return ZIPCCL_OK;
 }
 
@@ -147,6 +172,7 @@ zipccl_status zipccl_workload_check(const struct zipccl_workload *w, struct zipc
     ZIPCCL_TRY(check_tensor(w, error));
     ZIPCCL_TRY(check_pipeline(w, error));
     ZIPCCL_TRY(check_experts(w, error));
+    ZIPCCL_TRY(check_use(w, error));
     if (w->peak_flops > 0 && !(w->mfu > 0 && w->mfu <= 1))
         REFUSE("a peak rate needs the part of it that kernels reach, over 0 and up to 1");
     if (w->imbalance > 1 && w->ep > 1024)

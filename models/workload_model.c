@@ -73,6 +73,18 @@ void zipccl_workload_count(const struct zipccl_workload_model *m,
     out->active = outer + moe_layers * (out->moe_block - out->expert * (m->experts - m->topk));
 }
 
+/* Roughly, in numbers that do not overflow. */
+static double size(const struct zipccl_workload_model *m)
+{
+    double h = m->hidden, heads = m->heads;
+    double width = heads * ((double)m->head_dim + m->rope_dim + m->nope_dim + m->v_dim);
+    double rank = h + m->q_lora + m->kv_lora;
+    double block = 4 * rank * width + h * rank +
+                   3 * h * ((double)m->ffn + m->shared_ffn + (double)m->expert_ffn * m->experts);
+
+    return m->layers * block + 2 * h * ((double)m->vocab + m->positions);
+}
+
 static zipccl_status wrong(const char *from, const char *key, const char *what,
                            struct zipccl_error *error)
 {
@@ -84,6 +96,10 @@ zipccl_status zipccl_workload_model_check(const struct zipccl_workload_model *m,
 {
     if (m->layers == 0 || m->hidden == 0 || m->heads == 0 || m->vocab == 0)
         return wrong(from, "layers, hidden, heads, vocab", "one is 0, expected 1 or more", error);
+    if (m->layers > 1 << 16)
+        return wrong(from, "layers", "more than 65536, expected fewer", error);
+    if (size(m) > 0x1p52)
+        return wrong(from, "layers and widths", "more than 2^52 parameters, expected fewer", error);
     if (m->kv_lora > 0) {
         if (m->nope_dim == 0 || m->v_dim == 0)
             return wrong(from, "nope_dim, v_dim", "0 with latent attention, expected 1 or more",

@@ -404,7 +404,7 @@ uint64_t workload_call(struct workload_out *o, const struct workload_call *call)
     uint64_t after = call->after != 0 ? call->after : o->last[o->stage];
     uint64_t repeat = call->repeat > 0 ? call->repeat : 1;
     bool reduces = call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE;
-    const char *class = o->classes[call->use][o->place];
+    const char *const *names = o->samples[call->use][o->place];
     struct zipccl_trace_pair *pairs = NULL;
     uint64_t deps[2] = {after, call->also};
     struct zipccl_event event = {.kind = ZIPCCL_EVENT_COLLECTIVE,
@@ -419,11 +419,12 @@ uint64_t workload_call(struct workload_out *o, const struct workload_call *call)
                                  .count = call->count,
                                  .splits = call->splits - 1,
                                  .recorded_s = -1,
-                                 .nsamples = class != NULL,
-                                 .samples = (char **)&class};
+                                 .samples = (char **)names};
 
     if (o->size[call->group] < 2)
         return 0;
+    while (names != NULL && event.nsamples < MAX_NAMES && names[event.nsamples] != NULL)
+        event.nsamples++;
     if (call->free)
         event.ndeps = 0;
     if (call->all_stages && o->last[0] != 0) {
@@ -431,7 +432,7 @@ uint64_t workload_call(struct workload_out *o, const struct workload_call *call)
         event.deps = o->last;
     }
     if (o->header.samples != NULL)
-        o->unbound[call->use] |= class == NULL && call->use != OF_NOTHING;
+        o->unbound[call->use] |= names == NULL && call->use != OF_NOTHING;
     /* A mean of gradients, as frameworks ask for; sums elsewhere. */
     if (reduces && call->use >= OF_GRAD && call->use <= OF_EXPERT_GRAD)
         event.redop = ZIPCCL_AVG;

@@ -31,10 +31,14 @@ enum workload_stream {
 enum workload_use {
     OF_NOTHING, /* scalars and counts */
     OF_PARAM,
-    OF_ROOT_PARAM,
+    OF_ROOT_PARAM, /* embedding and head */
+    OF_EMBED_PARAM,
+    OF_HEAD_PARAM,
     OF_EXPERT_PARAM,
     OF_GRAD,
     OF_ROOT_GRAD,
+    OF_EMBED_GRAD,
+    OF_HEAD_GRAD,
     OF_EXPERT_GRAD,
     OF_HIDDEN, /* activations that are summed over tp */
     OF_NORMED, /* activations that sequence parallelism gathers */
@@ -49,7 +53,7 @@ enum workload_use {
     NUM_USES
 };
 
-enum { MAX_DEPS = 1100, NUM_PLACES = 3, MAX_STAGES = 1024 };
+enum { MAX_DEPS = 1100, NUM_PLACES = 3, MAX_STAGES = 1024, MAX_NAMES = 3 };
 
 /* Where a layer stands in the model: first quarter, middle, last quarter. */
 enum workload_place { EARLY, MIDDLE, LATE };
@@ -81,8 +85,8 @@ struct workload_out {
     uint64_t grads[MAX_STAGES][2];       /* last reduction over DP and EDP; 0: none */
     enum workload_place place;           /* of the layer being written */
     double part_flops[ZIPCCL_LAYER_NUM]; /* forward, of one layer, micro-batch and rank */
-    const char *classes[NUM_USES][NUM_PLACES];
-    bool unbound[NUM_USES]; /* used, and without a class */
+    const char *const *samples[NUM_USES][NUM_PLACES]; /* NULL: none fits; else MAX_NAMES texts */
+    bool unbound[NUM_USES];                           /* used, and without a sample */
     struct workload_sums sums[MAX_STAGES];
     struct zipccl_workload_summary summary;
 };
@@ -171,6 +175,8 @@ uint32_t workload_layers_a_bucket(const struct zipccl_workload *w, bool moe, uin
 void workload_gather_layers(struct workload_out *o, uint32_t layers, bool moe, uint64_t repeat,
                             const struct workload_call *call, uint64_t ids[2]);
 uint64_t workload_gather_root(struct workload_out *o, const struct workload_call *call);
+/* What 'stage' has of embedding and head. */
+enum workload_use workload_root_use(const struct workload_out *o, bool grad);
 void workload_finish(struct workload_out *o);
 /* Parameters whose optimizer state a rank of 'stage' holds. */
 uint64_t workload_owned(const struct zipccl_workload *w, uint32_t stage);

@@ -81,10 +81,23 @@ void workload_reduce_layers(struct workload_out *o, uint32_t layers, bool moe, u
            repeat, true);
 }
 
+enum workload_use workload_root_use(const struct workload_out *o, bool grad)
+{
+    bool first = o->stage == 0, last = o->stage == o->w->pp - 1;
+
+    if (o->w->model.tied)
+        return grad ? OF_HEAD_GRAD : OF_EMBED_PARAM;
+    if (first && last)
+        return grad ? OF_ROOT_GRAD : OF_ROOT_PARAM;
+    if (first)
+        return grad ? OF_EMBED_GRAD : OF_EMBED_PARAM;
+    return grad ? OF_HEAD_GRAD : OF_HEAD_PARAM;
+}
+
 void workload_reduce_root(struct workload_out *o)
 {
-    reduce(o, "gradients of embedding and head", OF_ROOT_GRAD, workload_root_params(o->w, o->stage),
-           1, false);
+    reduce(o, "gradients of embedding and head", workload_root_use(o, true),
+           workload_root_params(o->w, o->stage), 1, false);
 }
 
 void workload_gather_layers(struct workload_out *o, uint32_t layers, bool moe, uint64_t repeat,
@@ -113,7 +126,7 @@ uint64_t workload_gather_root(struct workload_out *o, const struct workload_call
     c.dtype = ZIPCCL_BFLOAT16;
     c.group = IN_DP;
     c.stream = ON_DP;
-    c.use = OF_ROOT_PARAM;
+    c.use = workload_root_use(o, false);
     return spread(o, c, workload_root_params(o->w, o->stage), 1, !is_fsdp(o->w));
 }
 
@@ -147,7 +160,7 @@ static uint64_t sum_embedding(struct workload_out *o)
                                  .group = IN_EMBED,
                                  .stream = ON_WORLD,
                                  .dtype = o->w->fp32_reduce ? ZIPCCL_FLOAT32 : ZIPCCL_BFLOAT16,
-                                 .use = OF_ROOT_GRAD,
+                                 .use = OF_HEAD_GRAD,
                                  .after = o->last[0],
                                  .also = o->last[o->w->pp - 1]};
 

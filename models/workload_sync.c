@@ -43,7 +43,7 @@ void workload_write_sync(struct workload_out *o)
         workload_end(o, run);
         first += run;
     }
-    send_all(o, OF_ROOT_PARAM, false, workload_root_params(w, 0));
+    send_all(o, workload_root_use(o, false), false, workload_root_params(w, 0));
 }
 
 static zipccl_status check_sync(const struct workload_out *o, struct zipccl_error *error)

@@ -287,7 +287,7 @@ refuses "exclude" "$zipccl" replay mini.jsonl -c laptop --quiet --summary
 refuses "one trace" "$zipccl" replay mini.jsonl mini.jsonl -c laptop -J x.json
 refuses "twice" "$zipccl" replay mini.jsonl -c laptop -J x.json -J y.json
 refuses "info" "$zipccl" trace
-refuses "info" "$zipccl" trace check mini.jsonl
+refuses "info" "$zipccl" trace look mini.jsonl
 refuses "name a trace" "$zipccl" trace info
 refuses "cluster" "$zipccl" cluster
 refuses "did you mean" "$zipccl" cluster lst

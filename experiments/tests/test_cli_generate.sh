@@ -91,6 +91,15 @@ for options in "--pp 4 --global-batch 12" "--pp 2 --vpp 2 --tp 2 --sp --global-b
     [ "$(wc -l <loop.jsonl)" -lt "$(wc -l <copy.jsonl)" ] || failed "$options: no line saved"
 done
 
+# ---- the same step as the bundled one, which was written by other code, takes the same time
+works "" $generate -m llama2-7b --sharding fsdp --dp 64 -c $a100 -q -o seven.jsonl
+for name in seven.jsonl "$llama"; do
+    works "" "$zipccl" replay "$name" -c $a100 -m raw -f t0 -q -J seven.json
+    sed -n 's/.*"step_time_raw_s": \([0-9.e-]*\).*/\1/p' seven.json
+done >steps
+awk 'NR == 1 {a = $1} END {exit !(NR == 2 && a > 0 && (a - $1)^2 < (0.002 * a)^2)}' steps ||
+    failed "steps of FSDP made up and bundled: $(cat steps)"
+
 # ---- what is refused, with the reason
 refuses "no model is named \"llama\"" $generate -m llama -o x.jsonl
 refuses "no --model given" $generate -o x.jsonl

@@ -153,6 +153,12 @@ Test(workload, wrong_descriptions_are_refused)
         {".yaml", TINY "experts: 4\ntopk: 5\nexpert_ffn: 64\n", "topk"},
         {".yaml", TINY "ffn: 128\ntopk: 2\n", "experts"},
         {".yaml", TINY, "ffn"},
+        {".yaml", TINY "ffn: 16777216\nexperts: 16777216\ntopk: 1\nexpert_ffn: 16777216\n",
+         "2^52 parameters"},
+        {".yaml",
+         "name: t\ndescription: d\nsource: s\nlayers: 70000\nhidden: 8\nheads: 1\nvocab: 8\nffn: "
+         "8\n",
+         "more than 65536"},
         {".yaml", "layers: 2\n", "\"name\" is missing"},
         {".yaml", "", "empty"},
         {".yaml", "a: [", "config.yaml"},
@@ -215,6 +221,13 @@ Test(workload, what_does_not_fit_together_is_refused)
     x = dense, x.pp = 2, x.sharding = ZIPCCL_SHARD_ZERO2, refuse(x, "zero2 with pp 2");
     x = dense, x.peak_flops = 1e15, refuse(x, "peak");
     x = dense, x.dp = 1 << 20, x.tp = 2, refuse(x, "more than 1048576 ranks");
+    x = dense, x.seq = 1 << 26, x.micro_batch = 1 << 10, x.global_batch = 1 << 13,
+    refuse(x, "2^46 elements");
+    x = dense, x.sharding = ZIPCCL_SHARD_DDP, x.overlap_param = true, refuse(x, "overlap param");
+    x = moe, x.overlap_shared = true, refuse(x, "no shared experts");
+    x = dense, x.sharding = ZIPCCL_SHARD_FSDP, x.bucket = 1000, refuse(x, "not in buckets");
+    x = dense, x.kind = ZIPCCL_WORKLOAD_SYNC_GATHER, x.fp32_reduce = true;
+    refuse(x, "parameters alone");
     x = dense, x.seq = 0, refuse(x, "1 or more");
     x = moe, x.tp = 2, refuse(x, "need --sp");
     x = moe, x.ep = 3, refuse(x, "does not divide the 8 experts");
