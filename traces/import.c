@@ -27,7 +27,8 @@
 #define MAX_MICRO_BATCHES ((uint64_t)1 << 30)
 
 static const struct zipccl_import_format *const formats[] = {
-    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl, &zipccl_import_aicb};
+    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl, &zipccl_import_aicb,
+    &zipccl_import_et};
 
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -162,14 +163,27 @@ zipccl_status zipccl_import_detect(const char *path, char *format, size_t size,
     return ZIPCCL_OK;
 }
 
-static zipccl_status find_format(const char *name, const char *path,
+/* That of the first file; execution traces are given beside profiler files too. */
+static zipccl_status detect_all(const char *const *paths, size_t npaths,
+                                const struct zipccl_import_format **out, struct zipccl_error *error)
+{
+    const struct zipccl_import_format *other;
+
+    ZIPCCL_TRY(detect(paths[0], out, error));
+    for (size_t i = 1; i < npaths && *out == &zipccl_import_et; i++)
+        if (detect(paths[i], &other, NULL) == ZIPCCL_OK && other == &zipccl_import_kineto)
+            *out = other;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status find_format(const char *name, const char *const *paths, size_t npaths,
                                  const struct zipccl_import_format **out,
                                  struct zipccl_error *error)
 {
     char quoted[ZIPCCL_QUOTE_SIZE], what[ZIPCCL_QUOTE_SIZE + 16];
 
     if (name == NULL)
-        return detect(path, out, error);
+        return detect_all(paths, npaths, out, error);
     for (size_t i = 0; i < NFORMATS; i++) {
         if (strcmp(formats[i]->name, name) == 0) {
             *out = formats[i];
@@ -177,7 +191,7 @@ static zipccl_status find_format(const char *name, const char *path,
         }
     }
     snprintf(what, sizeof what, "format %s", zipccl_quote(quoted, name));
-    return unknown_format(path, 0, what, error);
+    return unknown_format(paths[0], 0, what, error);
 }
 
 static zipccl_status check_options(const struct zipccl_import_options *o,
@@ -198,7 +212,7 @@ zipccl_status zipccl_import(const char *format, const char *const *paths, size_t
 {
     struct zipccl_import_options defaults;
     struct zipccl_import_report own = {.nitems = 0};
-    const struct zipccl_import_format *found;
+    const struct zipccl_import_format *found = NULL;
     struct zipccl_importer importer = {
         paths, npaths, out_path, options, report != NULL ? report : &own, error};
     zipccl_status status;
@@ -211,7 +225,7 @@ zipccl_status zipccl_import(const char *format, const char *const *paths, size_t
         importer.options = &defaults;
     }
     ZIPCCL_TRY(check_options(importer.options, error));
-    ZIPCCL_TRY(find_format(format, paths[0], &found, error));
+    ZIPCCL_TRY(find_format(format, paths, npaths, &found, error));
     snprintf(importer.report->format, sizeof importer.report->format, "%s", found->name);
     importer.report->layers = "layers";
     status = found->run(&importer);

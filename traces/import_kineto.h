@@ -86,6 +86,7 @@ struct kineto_meta {
     int64_t seq;      /* -1: unknown */
     int64_t src, dst; /* world ranks, -1: unknown */
     int64_t first, stride;
+    int64_t root;                  /* of a broadcast, a member; -1: unknown */
     const char *name;              /* as in the file: collective or kernel; interned */
     const char *dtype;             /* "Float", "float" */
     const char *pg_name, *pg_desc; /* "" unknown */
@@ -143,6 +144,7 @@ struct kineto_file {
     uint64_t nreplaced; /* NaN, infinities and control characters */
     uint64_t nuntimed;  /* events whose time is no number */
     uint64_t first_untimed;
+    struct et_beside *beside; /* the execution trace of the same rank, NULL: none */
     uint64_t nccl_pid,
         second_gpu; /* hash of the first NCCL kernel's GPU; line of another's, 0: none */
 };
@@ -232,6 +234,8 @@ struct kineto_import {
     uint32_t nstreams; /* of the trace, compute included */
     uint32_t *donor;   /* [world] index into 'ranks' */
     uint64_t nsteps;
+    size_t nbeside;
+    struct et_beside *beside; /* execution traces that were given too */
 };
 
 /* The importer for what concerns one file, which errors then name; 'path' must stay. */
@@ -265,6 +269,17 @@ struct kineto_meta *kineto_around(const struct kineto_file *file,
                                   const struct kineto_launch *launch, enum kineto_source source);
 struct kineto_meta *kineto_enclosing(const struct kineto_file *file, const struct kineto_gpu *gpu,
                                      enum kineto_source source);
+
+/*
+ * Make the calls of a file that has metas alone, which stand in order: without times.  A wait
+ * holds back what is called after it (import_kineto_listed.c).
+ */
+zipccl_status kineto_make_listed(struct kineto_import *k, struct kineto_file *file,
+                                 struct kineto_rank *rank);
+
+/* The rank of the file, in a world that the first one sets. */
+zipccl_status kineto_set_rank(struct kineto_import *k, const struct kineto_file *f,
+                              struct kineto_rank *r);
 
 zipccl_status kineto_make_calls(struct kineto_import *k, struct kineto_file *file,
                                 struct kineto_rank *rank);
