@@ -27,8 +27,8 @@
 #define MAX_MICRO_BATCHES ((uint64_t)1 << 30)
 
 static const struct zipccl_import_format *const formats[] = {
-    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl, &zipccl_import_aicb,
-    &zipccl_import_et};
+    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl,
+    &zipccl_import_aicb,  &zipccl_import_et,     &zipccl_import_chakra};
 
 #define NFORMATS (sizeof formats / sizeof formats[0])
 

@@ -202,17 +202,24 @@ struct kineto_segment {
     uint32_t *deps; /* calls */
 };
 
+/* Calls that must end before one starts, beside what its stream and compute hold back. */
+struct kineto_after {
+    uint32_t n;
+    uint32_t *calls;
+};
+
 struct kineto_rank {
     uint32_t rank;
     const char *path;
     struct zipccl_arena arena;
     size_t ncalls, call_room;
     struct kineto_call *calls;
-    uint32_t *kernels_before; /* [ncalls] compute kernels that were launched before the call */
-    size_t nkernels;          /* that compute */
-    uint32_t class;           /* index of the rank whose structure this one shares, or its own */
-    bool shares_segments;     /* 'segments' belongs to another rank */
-    uint32_t *waits_for;      /* [ncalls] segment that must end first, or KINETO_NONE */
+    uint32_t *kernels_before;   /* [ncalls] compute kernels that were launched before the call */
+    size_t nkernels;            /* that compute */
+    uint32_t class;             /* index of the rank whose structure this one shares, or its own */
+    bool shares_segments;       /* 'segments' belongs to another rank */
+    uint32_t *waits_for;        /* [ncalls] segment that must end first, or KINETO_NONE */
+    struct kineto_after *after; /* [ncalls] or NULL: none */
     size_t nsegments;
     struct kineto_segment *segments;
     double *seconds; /* [nsegments] */

@@ -230,8 +230,15 @@ static zipccl_status add_dep(struct writing *w, uint32_t node)
 /* What a call of a class waits for. */
 static zipccl_status add_wait(struct writing *w, uint32_t class, uint32_t call)
 {
-    uint32_t segment = w->k->ranks[class].waits_for[call];
+    const struct kineto_rank *r = &w->k->ranks[class];
+    uint32_t segment = r->waits_for[call];
 
+    for (uint32_t a = 0; r->after != NULL && a < r->after[call].n; a++) {
+        const uint32_t *first = &w->g->first_link[class][r->after[call].calls[a]];
+
+        for (uint32_t l = first[0]; l < first[1]; l++)
+            ZIPCCL_TRY(add_dep(w, w->g->links[l]));
+    }
     return segment == KINETO_NONE ? ZIPCCL_OK : add_dep(w, w->g->segment_of[class][segment]);
 }
 

@@ -17,3 +17,5 @@ zipccl_plain_test(fuzz_aicb SOURCES fuzz/fuzz_aicb.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1000)
 zipccl_plain_test(fuzz_et SOURCES fuzz/fuzz_et.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1000)
+zipccl_plain_test(fuzz_chakra SOURCES fuzz/fuzz_chakra.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces ARGS 1000)
