@@ -34,6 +34,7 @@ endfunction()
 
 zipccl_find_library(zipccl::yajl yajl/yajl_parse.h yajl)
 zipccl_find_library(zipccl::cyaml cyaml/cyaml.h cyaml)
+zipccl_find_library(zipccl::archive archive.h archive)
 zipccl_find_library(zipccl::protobuf_c protobuf-c/protobuf-c.h protobuf-c)
 find_program(ZIPCCL_PROTOC_C protoc-c)
 if(NOT ZIPCCL_PROTOC_C)

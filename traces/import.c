@@ -5,6 +5,7 @@
  */
 #include "traces/import.h"
 
+#include "traces/import_archive.h"
 #include "traces/import_internal.h"
 #include "traces/json.h"
 
@@ -17,9 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-
-/* Where tar has its magic word. */
-#define TAR_MAGIC 257
 
 /* Bytes of a file that detection sees. */
 #define HEAD_SIZE 4096
@@ -115,6 +113,53 @@ static zipccl_status unknown_format(const char *path, uint64_t line, const char 
     return zipccl_place_fail(&at, "%s, expected one of the formats %s", what, names);
 }
 
+static const struct zipccl_import_format *format_of(const char *head, size_t nbytes)
+{
+    for (size_t i = 0; i < NFORMATS; i++)
+        if (formats[i]->detect(head, nbytes))
+            return formats[i];
+    return NULL;
+}
+
+static bool is_known(const char *head, size_t nbytes)
+{
+    return nbytes > 0 && format_of(head, nbytes) != NULL;
+}
+
+static bool contains(const char *head, size_t nbytes, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= nbytes; i++)
+        if (memcmp(head + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* What nccl-tests prints, or writes with -J: measurements of a network. */
+static bool is_nccl_tests(const char *head, size_t nbytes)
+{
+    if (contains(head, nbytes, "# nThread") || contains(head, nbytes, "# nccl-tests version"))
+        return true;
+    if (contains(head, nbytes, "out-of-place") && contains(head, nbytes, "algbw"))
+        return true;
+    return contains(head, nbytes, "\"start_time\"") && contains(head, nbytes, "\"args\"") &&
+           (contains(head, nbytes, "\"nccl_version\"") || contains(head, nbytes, "\"env\""));
+}
+
+static zipccl_status detect_archive(const char *path, const struct zipccl_import_format **out,
+                                    struct zipccl_error *error)
+{
+    char head[HEAD_SIZE];
+    size_t n;
+
+    ZIPCCL_TRY(zipccl_archive_peek(path, is_known, head, &n, error));
+    if (n == 0)
+        return unknown_format(path, 0, "a tar archive without a file of a known format", error);
+    *out = format_of(head, n);
+    return ZIPCCL_OK;
+}
+
 static zipccl_status detect(const char *path, const struct zipccl_import_format **out,
                             struct zipccl_error *error)
 {
@@ -137,14 +182,16 @@ static zipccl_status detect(const char *path, const struct zipccl_import_format 
                                : unknown_format(path, 0, "a broken gzip stream", error);
     if (n == 0)
         return unknown_format(path, 1, "an empty file", error);
-    if (n > TAR_MAGIC + 5 && memcmp(head + TAR_MAGIC, "ustar", 5) == 0)
-        return unknown_format(path, 0, "a tar archive (unpack it and name the folder)", error);
-    for (size_t i = 0; i < NFORMATS; i++) {
-        if (formats[i]->detect(head, (size_t)n)) {
-            *out = formats[i];
-            return ZIPCCL_OK;
-        }
-    }
+    if (zipccl_archive_is(head, (size_t)n))
+        return detect_archive(path, out, error);
+    if (is_nccl_tests(head, (size_t)n))
+        return unknown_format(path, 0,
+                              "measurements of nccl-tests, which are no trace (they make the "
+                              "network of a cluster: zipccl cluster fit)",
+                              error);
+    *out = format_of(head, (size_t)n);
+    if (*out != NULL)
+        return ZIPCCL_OK;
     return unknown_format(path, 0, "a file of no known format", error);
 }
 
@@ -206,13 +253,42 @@ static zipccl_status check_options(const struct zipccl_import_options *o,
     return ZIPCCL_OK;
 }
 
+/* Import files, none of which is an archive. */
+static zipccl_status import_files(const char *format, const struct zipccl_importer *importer)
+{
+    const struct zipccl_import_format *found = NULL;
+
+    ZIPCCL_TRY(find_format(format, importer->paths, importer->npaths, &found, importer->error));
+    snprintf(importer->report->format, sizeof importer->report->format, "%s", found->name);
+    importer->report->layers = "layers";
+    return found->run(importer);
+}
+
+static zipccl_status import_all(const char *format, struct zipccl_importer *importer)
+{
+    struct zipccl_unpacked unpacked;
+    zipccl_status status = zipccl_archive_unpack(importer->paths, importer->npaths, is_known,
+                                                 &unpacked, importer->error);
+
+    importer->paths = (const char *const *)unpacked.files;
+    importer->npaths = unpacked.n;
+    if (status == ZIPCCL_OK)
+        status = import_files(format, importer);
+    if (status == ZIPCCL_OK)
+        status = zipccl_import_count(importer, false, "other members", 0, unpacked.nskipped,
+                                     "members of archives that are of no known format: skipped");
+    if (status != ZIPCCL_OK)
+        zipccl_archive_rename(&unpacked, importer->error);
+    zipccl_archive_remove(&unpacked);
+    return status;
+}
+
 zipccl_status zipccl_import(const char *format, const char *const *paths, size_t npaths,
                             const char *out_path, const struct zipccl_import_options *options,
                             struct zipccl_import_report *report, struct zipccl_error *error)
 {
     struct zipccl_import_options defaults;
     struct zipccl_import_report own = {.nitems = 0};
-    const struct zipccl_import_format *found = NULL;
     struct zipccl_importer importer = {
         paths, npaths, out_path, options, report != NULL ? report : &own, error};
     zipccl_status status;
@@ -225,10 +301,7 @@ zipccl_status zipccl_import(const char *format, const char *const *paths, size_t
         importer.options = &defaults;
     }
     ZIPCCL_TRY(check_options(importer.options, error));
-    ZIPCCL_TRY(find_format(format, paths, npaths, &found, error));
-    snprintf(importer.report->format, sizeof importer.report->format, "%s", found->name);
-    importer.report->layers = "layers";
-    status = found->run(&importer);
+    status = import_all(format, &importer);
     zipccl_import_report_free(&own);
     return status;
 }

@@ -7,7 +7,7 @@
  */
 #include "traces/import_chakra.h"
 
-#include "traces/chakra.pb-c.h"
+#include <traces/chakra.pb-c.h>
 
 #include <errno.h>
 #include <inttypes.h>

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool contains(const char *head, size_t nbytes, const char *word)
 {
@@ -339,10 +340,11 @@ static zipccl_status part_files(struct kineto_import *k, const struct zipccl_imp
                                 const char **paths, size_t *npaths)
 {
     char format[ZIPCCL_IMPORT_NAME_SIZE];
+    struct stat info;
 
     for (size_t i = 0; i < all->npaths; i++) {
         /* What is none of both is refused by the reader of profiler files, which tells why. */
-        if (all->npaths == 1 ||
+        if (all->npaths == 1 || stat(all->paths[i], &info) != 0 || !S_ISREG(info.st_mode) ||
             zipccl_import_detect(all->paths[i], format, sizeof format, NULL) != ZIPCCL_OK ||
             strcmp(format, zipccl_import_et.name) != 0) {
             paths[(*npaths)++] = all->paths[i];

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "traces/chakra.pb-c.h"
+#include <traces/chakra.pb-c.h>
 #include "traces/import_chakra.h"
 #include "traces/tests/expected.h"
 #include "traces/tests/scratch.h"

@@ -32,6 +32,9 @@ zipccl_criterion_test(test_import_et
 zipccl_criterion_test(test_import_chakra
     SOURCES tests/test_import_chakra.c tests/expected.c tests/scratch.c
     LIBS zipccl_traces zipccl::yajl zipccl::protobuf_c ZLIB::ZLIB)
+zipccl_criterion_test(test_import_archive
+    SOURCES tests/test_import_archive.c tests/expected.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl zipccl::archive ZLIB::ZLIB)
 # Sanitizers keep what is freed, and are slow: a smaller file then.
 if(ZIPCCL_SANITIZE)
     set(ZIPCCL_MEMORY_TEST_MB 20)
