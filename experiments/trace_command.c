@@ -5,6 +5,7 @@
  */
 #include "experiments/trace_command.h"
 
+#include "experiments/export_command.h"
 #include "experiments/import_command.h"
 #include "experiments/inspect.h"
 #include "experiments/program.h"
@@ -30,7 +31,9 @@ static const char doc[] =
     "\v  info TRACE               what it is, its groups, events and samples; the whole "
     "trace is read and checked\n"
     "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
-    "options";
+    "options\n"
+    "  export FORMAT TRACE -o PREFIX\n"
+    "                           write a trace as files of other tools (chakra)";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -61,11 +64,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 int zipccl_trace_command(int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, "info TRACE | import FILE... -o OUT", doc, NULL, NULL, NULL};
+        option_table,
+        parse_option,
+        "info TRACE | import FILE... -o OUT | export FORMAT TRACE -o PREFIX",
+        doc,
+        NULL,
+        NULL,
+        NULL};
     struct options options = {0};
     struct zipccl_error error = {""};
     bool helped;
 
+    if (argc > 1 && strcmp(argv[1], "export") == 0)
+        return zipccl_export_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "import") == 0)
         return zipccl_import_command(argc - 1, argv + 1);
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl trace", &options, &helped);
@@ -73,7 +84,8 @@ int zipccl_trace_command(int argc, char **argv)
     if (code != ZIPCCL_EXIT_OK || helped)
         return code;
     if (options.action == NULL || strcmp(options.action, "info") != 0)
-        return zipccl_usage_error(program, "trace: expected 'info' or 'import', found '%s'",
+        return zipccl_usage_error(program,
+                                  "trace: expected 'info', 'import' or 'export', found '%s'",
                                   options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace info: name a trace");

@@ -48,12 +48,13 @@ struct chakra_node {
     int64_t comm;            /* enum chakra_comm, or -1 */
     int64_t src, dst, root;  /* -1: not told */
     const char *dtype;       /* "float" as PyTorch calls it, "" */
-    const char *redop;       /* a name of a kernel, or of an operator; "" */
+    const char *kernel;      /* a name of a kernel, or of an operator; "" */
     const char *pg;          /* "" */
     uint32_t ndeps;
     uint64_t *deps; /* ids */
     uint8_t type;
     bool cpu;    /* what the host does */
+    bool timed;  /* a time of 0 is told too */
     bool inputs; /* 'nbytes' is that of the input tensors, not of the full tensor */
 };
 

@@ -75,45 +75,52 @@ struct chakra_node *chakra_add_node(struct chakra_file *f)
                                  .dst = -1,
                                  .root = -1,
                                  .dtype = "",
-                                 .redop = "",
+                                 .kernel = "",
                                  .pg = ""};
     return node;
 }
 
 bool chakra_take_number(struct chakra_node *node, const char *name, int64_t value)
 {
-    int64_t *to = NULL;
+    const struct {
+        const char *name;
+        int64_t *to;
+    } integers[] = {{"comm_type", &node->comm},
+                    {"comm_size", &node->nbytes},
+                    {"comm_src", &node->src},
+                    {"comm_dst", &node->dst},
+                    {"root", &node->root}};
 
-    if (strcmp(name, "is_cpu_op") == 0)
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
+        if (strcmp(name, integers[i].name) == 0) {
+            *integers[i].to = value;
+            return true;
+        }
+    if (strcmp(name, "is_cpu_op") == 0) {
         node->cpu = value != 0;
-    else if (strcmp(name, "num_ops") == 0)
+    } else if (strcmp(name, "num_ops") == 0) {
         node->flops = value > 0 ? (double)value : -1;
-    else if (strcmp(name, "tensor_size") == 0)
+    } else if (strcmp(name, "tensor_size") == 0) {
         node->hbm_bytes = value > 0 ? (double)value : -1;
-    else if (strcmp(name, "comm_type") == 0)
-        to = &node->comm;
-    else if (strcmp(name, "comm_size") == 0)
-        to = &node->nbytes;
-    else if (strcmp(name, "comm_src") == 0)
-        to = &node->src;
-    else if (strcmp(name, "comm_dst") == 0)
-        to = &node->dst;
-    else if (strcmp(name, "root") == 0)
-        to = &node->root;
-    else
+    } else if (strcmp(name, "duration_ns") == 0) {
+        node->duration_us = value > 0 ? 1e-3 * (double)value : 0;
+        node->timed = true;
+    } else if (strcmp(name, "communication") == 0) {
+        /* Of which the time is all that is known. */
+        node->type = value != 0 ? (uint8_t)CHAKRA_COLL : node->type;
+    } else {
         return false;
-    if (to != NULL)
-        *to = value;
+    }
     return true;
 }
 
 bool chakra_take_text(struct chakra_file *f, struct chakra_node *node, const char *name,
                       const char *text)
 {
-    const char **to = strcmp(name, "pg_name") == 0                              ? &node->pg
-                      : strcmp(name, "dtype") == 0                              ? &node->dtype
-                      : strcmp(name, "name") == 0 || strcmp(name, "redop") == 0 ? &node->redop
-                                                                                : NULL;
+    const char **to = strcmp(name, "pg_name") == 0 ? &node->pg
+                      : strcmp(name, "dtype") == 0 ? &node->dtype
+                      : strcmp(name, "name") == 0  ? &node->kernel
+                                                   : NULL;
 
     if (to == NULL)
         return true;
@@ -174,8 +181,10 @@ static zipccl_status take(void *context, const struct zipccl_item *item, uint64_
     node->id = (uint64_t)id;
     node->place = line;
     node->type = (uint8_t)(type >= 0 && type < CHAKRA_TYPES ? type : CHAKRA_INVALID);
-    if (zipccl_item_integer(zipccl_item_get(item, "runtime"), &value) && value >= 0)
+    if (zipccl_item_integer(zipccl_item_get(item, "runtime"), &value) && value >= 0) {
         node->duration_us = (double)value;
+        node->timed = true;
+    }
     if (node->type == CHAKRA_COLL && name != NULL && !chakra_take_text(f, node, "name", name->text))
         return zipccl_place_nomem(&at);
     for (const struct zipccl_item *c = item->child; c != NULL; c = c->next) {

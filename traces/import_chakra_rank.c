@@ -28,9 +28,9 @@ struct graph {
     int64_t *free_ns;  /* [nstreams] */
     uint32_t *waited;  /* [nstreams] calls that compute has waited for, plus 1 */
     uint32_t *covered; /* [nsegments * nstreams] 'waited' when the segment began */
-    size_t segment_room, second_room, covered_room;
-    double *seconds;
-    bool closed; /* the last segment must not grow */
+    size_t segment_room, second_room, flop_room, hbm_room, covered_room;
+    double *seconds, *flops, *hbm; /* [nsegments] */
+    bool closed;                   /* the last segment must not grow */
     bool host_comm;
     uint64_t guessed, rounded, unsized, untimed, memory, others, last_line;
 };
@@ -56,6 +56,12 @@ static bool counts(const struct graph *g, const struct chakra_node *n)
 static bool computes(const struct chakra_node *n)
 {
     return n->type == CHAKRA_COMP && !n->cpu;
+}
+
+/* A time, or work; limits are those of a trace. */
+static bool is_told(const struct chakra_node *n)
+{
+    return n->duration_us > 0 || n->flops >= 0 || n->hbm_bytes >= 0;
 }
 
 static const char *dtype_name(enum zipccl_dtype dtype)
@@ -221,12 +227,13 @@ static zipccl_status add_call(struct graph *g, uint32_t node, struct kineto_meta
         g->last_line = n->place;
         call.opaque = true;
     } else {
-        if (meta->pg_ranks[0] == '\0' && (n->pg[0] == '\0' || n->type != CHAKRA_COLL)) {
-            meta->size = g->m.k->world; /* no group: all ranks */
-            meta->first = 0;
-            meta->stride = 1;
-        }
-        ZIPCCL_TRY(kineto_set_payload(&g->m, meta, n->redop, &call));
+        bool all = meta->pg_ranks[0] == '\0' && (n->pg[0] == '\0' || n->type != CHAKRA_COLL);
+
+        /* No group: all ranks.  Until here these were for the size of the world. */
+        meta->size = all ? g->m.k->world : 0;
+        meta->first = all ? 0 : -1;
+        meta->stride = all ? 1 : -1;
+        ZIPCCL_TRY(kineto_set_payload(&g->m, meta, n->kernel, &call));
     }
     if (call.opaque && !timed)
         return ZIPCCL_OK;
@@ -309,6 +316,8 @@ static zipccl_status new_segment(struct graph *g, const uint32_t *latest)
     if (s.deps == NULL || r->nsegments >= KINETO_NONE ||
         !kineto_grow(&r->segments, &g->segment_room, r->nsegments, sizeof *r->segments) ||
         !kineto_grow(&g->seconds, &g->second_room, r->nsegments, sizeof *g->seconds) ||
+        !kineto_grow(&g->flops, &g->flop_room, r->nsegments, sizeof *g->flops) ||
+        !kineto_grow(&g->hbm, &g->hbm_room, r->nsegments, sizeof *g->hbm) ||
         !kineto_grow(&g->covered, &g->covered_room, r->nsegments, n * sizeof *g->covered))
         return nomem(g);
     for (uint32_t i = 1; i < n; i++)
@@ -318,6 +327,7 @@ static zipccl_status new_segment(struct graph *g, const uint32_t *latest)
         }
     memcpy(g->covered + r->nsegments * n, g->waited, n * sizeof *g->covered);
     g->seconds[r->nsegments] = 0;
+    g->flops[r->nsegments] = g->hbm[r->nsegments] = -1;
     r->segments[r->nsegments++] = s;
     g->closed = false;
     return ZIPCCL_OK;
@@ -328,14 +338,24 @@ static zipccl_status take_compute(struct graph *g, uint32_t node, int64_t start)
     struct kineto_rank *r = g->m.rank;
     uint32_t n = g->m.k->nstreams;
     const uint32_t *latest = g->latest + (size_t)node * n;
-    double us = g->f->nodes[node].duration_us;
-    bool more = r->nsegments == 0 || g->closed;
+    const struct chakra_node *c = &g->f->nodes[node];
+    double us = c->duration_us;
+    bool timed = us > 0, more = r->nsegments == 0 || g->closed;
+    size_t at = r->nsegments - 1;
 
+    /* Times add up; of work the larger of two times counts, so it stands alone. */
+    if (!more)
+        more = !timed || g->flops[at] >= 0 || g->hbm[at] >= 0;
     for (uint32_t s = 1; s < n; s++)
         more |= latest[s] > g->waited[s];
     if (more)
         ZIPCCL_TRY(new_segment(g, latest));
-    g->seconds[r->nsegments - 1] += 1e-6 * us;
+    at = r->nsegments - 1;
+    g->seconds[at] += 1e-6 * us;
+    if (!timed && c->flops >= 0)
+        g->flops[at] = (g->flops[at] < 0 ? 0 : g->flops[at]) + c->flops;
+    if (!timed && c->hbm_bytes >= 0)
+        g->hbm[at] = (g->hbm[at] < 0 ? 0 : g->hbm[at]) + c->hbm_bytes;
     r->busy_ns += (int64_t)(1e3 * us);
     g->last[node] = (uint32_t)r->nsegments;
     start = g->free_ns[0] > start ? g->free_ns[0] : start;
@@ -369,9 +389,9 @@ static zipccl_status lay_out(struct graph *g)
         g->end_ns[node] = start;
         if (g->call_of[node] != KINETO_NONE)
             ZIPCCL_TRY(take_call(g, node, start));
-        else if (computes(c) && c->duration_us > 0)
+        else if (computes(c) && is_told(c))
             ZIPCCL_TRY(take_compute(g, node, start));
-        g->untimed += computes(c) && c->duration_us <= 0;
+        g->untimed += computes(c) && !is_told(c) && !c->timed;
         g->memory += (c->type == CHAKRA_MEM_LOAD || c->type == CHAKRA_MEM_STORE) && !c->cpu;
     }
     return ZIPCCL_OK;
@@ -410,9 +430,10 @@ static zipccl_status count_guesses(struct graph *g, uint64_t cycles, uint64_t mi
     ZIPCCL_TRY(zipccl_import_count(at, true, "other op", 0, g->others,
                                    "reduce, gather and scatter, which a trace lacks: their time is "
                                    "kept, without time they are left out"));
-    ZIPCCL_TRY(zipccl_import_count(at, true, "untimed compute", 0, g->untimed,
-                                   "compute without a duration is left out; what depends on it "
-                                   "waits for what it depended on"));
+    ZIPCCL_TRY(
+        zipccl_import_count(at, true, "untimed compute", 0, g->untimed,
+                            "compute with neither time nor work is left out; what depends on it "
+                            "waits for what it depended on"));
     ZIPCCL_TRY(zipccl_import_count(at, true, "memory", 0, g->memory,
                                    "loads and stores of memory are left out"));
     ZIPCCL_TRY(zipccl_import_count(at, true, "cycles", 0, cycles,
@@ -420,6 +441,18 @@ static zipccl_status count_guesses(struct graph *g, uint64_t cycles, uint64_t mi
                                    "the file goes first"));
     return zipccl_import_count(at, true, "missing nodes", 0, missing,
                                "dependencies on nodes that are not in the file are ignored");
+}
+
+static zipccl_status keep(const struct graph *g, const double *from, double **to)
+{
+    struct kineto_rank *r = g->m.rank;
+
+    *to = zipccl_arena_alloc(&r->arena, r->nsegments, sizeof **to);
+    if (*to == NULL)
+        return nomem(g);
+    if (r->nsegments > 0)
+        memcpy(*to, from, r->nsegments * sizeof **to);
+    return ZIPCCL_OK;
 }
 
 /* Groups tell the world, if nothing else does. */
@@ -455,11 +488,9 @@ static zipccl_status make(struct graph *g, int64_t number)
     ZIPCCL_TRY(lay_out(g));
     find_span(g);
     r->nkernels = r->nsegments;
-    r->seconds = zipccl_arena_alloc(&r->arena, r->nsegments, sizeof *r->seconds);
-    if (r->seconds == NULL)
-        return nomem(g);
-    if (r->nsegments > 0)
-        memcpy(r->seconds, g->seconds, r->nsegments * sizeof *r->seconds);
+    ZIPCCL_TRY(keep(g, g->seconds, &r->seconds));
+    ZIPCCL_TRY(keep(g, g->flops, &r->flops));
+    ZIPCCL_TRY(keep(g, g->hbm, &r->hbm));
     kineto_find_class(g->m.k, r);
     return count_guesses(g, cycles, missing);
 }
@@ -485,6 +516,8 @@ zipccl_status chakra_make_rank(struct kineto_import *k, struct chakra_file *f,
     free(g.waited);
     free(g.covered);
     free(g.seconds);
+    free(g.flops);
+    free(g.hbm);
     free(g.m.lanes);
     free(g.kf.metas);
     return status;

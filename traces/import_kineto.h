@@ -222,7 +222,8 @@ struct kineto_rank {
     struct kineto_after *after; /* [ncalls] or NULL: none */
     size_t nsegments;
     struct kineto_segment *segments;
-    double *seconds; /* [nsegments] */
+    double *seconds;     /* [nsegments] */
+    double *flops, *hbm; /* [nsegments] work and bytes of memory, < 0: not told; NULL: of none */
     int64_t first_ns, last_ns, busy_ns;
     uint32_t nlanes;      /* once matched: communicators a set has at most */
     uint32_t *first_of;   /* [nsets * nlanes + 1] into 'by_ordinal' */

@@ -401,7 +401,8 @@ static bool same_graph(const struct kineto_rank *a, const struct kineto_rank *b)
         return false;
     for (size_t i = 0; i < a->nsegments; i++)
         if (!same_list(a->segments[i].ndeps, a->segments[i].deps, b->segments[i].ndeps,
-                       b->segments[i].deps))
+                       b->segments[i].deps) ||
+            a->flops[i] != b->flops[i] || a->hbm[i] != b->hbm[i])
             return false;
     return true;
 }

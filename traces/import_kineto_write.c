@@ -399,7 +399,13 @@ static zipccl_status write_timed(struct writing *w, const struct kineto_node *n)
         w->opaque_s += w->seconds[i] / w->k->world;
         w->foreign_s += r->calls[n->index].foreign ? w->seconds[i] / w->k->world : 0;
     }
-    if (equal)
+    if (segment && r->flops != NULL) {
+        e.flops = r->flops[n->index];
+        e.hbm_bytes = r->hbm[n->index];
+    }
+    if (e.flops >= 0 || e.hbm_bytes >= 0)
+        e.duration_s = -1; /* such segments have no time */
+    else if (equal)
         e.duration_s = w->seconds[0];
     else
         e.duration_by_rank_s = w->seconds;
