@@ -39,8 +39,12 @@ works "64 files" "$zipccl" trace export chakra "$moe" -o ranks/moe
 works "" "$zipccl" trace import ranks -o back.jsonl
 works "" "$zipccl" replay "$moe" -c "$a100" --ratio 1.4 -f t0 -q -J there.json
 works "" "$zipccl" replay back.jsonl -c "$a100" --ratio 1.4 -f t0 -q -J back.json
-grep -o '"step_time_[a-z]*_s": *[0-9.e-]*' there.json >there
-grep -o '"step_time_[a-z]*_s": *[0-9.e-]*' back.json >back
+# steps FILE - its times, to ten digits
+steps() {
+    grep -o '"step_time_[a-z]*_s": *[0-9][0-9.e-]*' "$1" | awk '{ printf "%s %.10g\n", $1, $2 }'
+}
+steps there.json >there
+steps back.json >back
 [ "$(wc -l <there)" -ge 3 ] || failed "no step times in there.json"
 cmp there back || failed "the step that came back takes another time: $(cat there back)"
 works "--output" "$zipccl" trace export --help
