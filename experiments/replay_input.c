@@ -134,8 +134,8 @@ static zipccl_status import_path(const char *path, const struct zipccl_import_op
     return status;
 }
 
-/* People keep the files of a step together; what to do with that is told better than by a reader. */
-static zipccl_status refuse_archive(const char *path, struct zipccl_error *error)
+/* What is neither a trace nor to be imported, and known all the same, is told better than by a reader. */
+static zipccl_status refuse_known(const char *path, struct zipccl_error *error)
 {
     char format[ZIPCCL_IMPORT_NAME_SIZE];
     struct zipccl_error why = {""};
@@ -143,7 +143,7 @@ static zipccl_status refuse_archive(const char *path, struct zipccl_error *error
 
     if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
         zipccl_import_detect(path, format, sizeof format, &why) != ZIPCCL_ERR_INPUT ||
-        strstr(why.text, "a tar archive") == NULL)
+        (strstr(why.text, "a tar archive") == NULL && strstr(why.text, "nccl-tests") == NULL))
         return ZIPCCL_OK;
     return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s", why.text);
 }
@@ -160,7 +160,7 @@ static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
     if (strstr(why.text, ": a folder without trace.jsonl") != NULL)
         return zipccl_fail(error, status,
                            "%.300s: a folder without trace.jsonl or trace.jsonl.gz and without "
-                           "files of the PyTorch profiler (.json or .json.gz), expected one",
+                           "files to import (.json, .json.gz, .et or .et.gz), expected one",
                            path);
     return zipccl_fail(error, status, "%s", why.text);
 }
@@ -175,7 +175,7 @@ zipccl_status zipccl_replay_input_load(const char *path,
 
     memset(input, 0, sizeof *input);
     if (!is_foreign(path)) {
-        ZIPCCL_TRY(refuse_archive(path, error));
+        ZIPCCL_TRY(refuse_known(path, error));
         ZIPCCL_TRY(load_trace(path, &input->trace, error));
         if (given == NULL)
             return ZIPCCL_OK;

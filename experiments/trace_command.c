@@ -5,6 +5,7 @@
  */
 #include "experiments/trace_command.h"
 
+#include "experiments/export_command.h"
 #include "experiments/generate_command.h"
 #include "experiments/import_command.h"
 #include "experiments/inspect.h"
@@ -37,7 +38,9 @@ static const char doc[] =
     "generate --help'\n"
     "  models                   the bundled models, with their parameters\n"
     "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
-    "options";
+    "options\n"
+    "  export FORMAT TRACE -o PREFIX\n"
+    "                           write a trace as files of other tools (chakra)";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -80,7 +83,8 @@ int zipccl_trace_command(int argc, char **argv)
     static const struct argp argp = {
         option_table,
         parse_option,
-        "info TRACE | check TRACE | import FILE... -o OUT | generate ... -o OUT | models",
+        "info TRACE | check TRACE | import FILE... -o OUT | generate ... -o OUT | models | "
+        "export FORMAT TRACE -o PREFIX",
         doc,
         NULL,
         NULL,
@@ -89,6 +93,8 @@ int zipccl_trace_command(int argc, char **argv)
     struct zipccl_error error = {""};
     bool helped;
 
+    if (argc > 1 && strcmp(argv[1], "export") == 0)
+        return zipccl_export_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "import") == 0)
         return zipccl_import_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "generate") == 0)
@@ -102,10 +108,10 @@ int zipccl_trace_command(int argc, char **argv)
     bool checks = options.action != NULL && strcmp(options.action, "check") == 0;
 
     if (!checks && (options.action == NULL || strcmp(options.action, "info") != 0))
-        return zipccl_usage_error(
-            program,
-            "trace: expected 'info', 'check', 'import', 'generate' or 'models', found '%s'",
-            options.action != NULL ? options.action : "nothing");
+        return zipccl_usage_error(program,
+                                  "trace: expected 'info', 'check', 'import', 'generate', 'models' "
+                                  "or 'export', found '%s'",
+                                  options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace %s: name a trace", options.action);
     if (checks)

@@ -5,6 +5,7 @@
  */
 #include "traces/import.h"
 
+#include "traces/import_archive.h"
 #include "traces/import_internal.h"
 #include "traces/json.h"
 
@@ -18,16 +19,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Where tar has its magic word. */
-#define TAR_MAGIC 257
-
 /* Bytes of a file that detection sees. */
 #define HEAD_SIZE 4096
 
 #define MAX_MICRO_BATCHES ((uint64_t)1 << 30)
 
 static const struct zipccl_import_format *const formats[] = {
-    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl, &zipccl_import_aicb};
+    &zipccl_import_simai, &zipccl_import_kineto, &zipccl_import_nccl,
+    &zipccl_import_aicb,  &zipccl_import_et,     &zipccl_import_chakra};
 
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
@@ -114,6 +113,53 @@ static zipccl_status unknown_format(const char *path, uint64_t line, const char 
     return zipccl_place_fail(&at, "%s, expected one of the formats %s", what, names);
 }
 
+static const struct zipccl_import_format *format_of(const char *head, size_t nbytes)
+{
+    for (size_t i = 0; i < NFORMATS; i++)
+        if (formats[i]->detect(head, nbytes))
+            return formats[i];
+    return NULL;
+}
+
+static bool is_known(const char *head, size_t nbytes)
+{
+    return nbytes > 0 && format_of(head, nbytes) != NULL;
+}
+
+static bool contains(const char *head, size_t nbytes, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= nbytes; i++)
+        if (memcmp(head + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+/* What nccl-tests prints, or writes with -J: measurements of a network. */
+static bool is_nccl_tests(const char *head, size_t nbytes)
+{
+    if (contains(head, nbytes, "# nThread") || contains(head, nbytes, "# nccl-tests version"))
+        return true;
+    if (contains(head, nbytes, "out-of-place") && contains(head, nbytes, "algbw"))
+        return true;
+    return contains(head, nbytes, "\"start_time\"") && contains(head, nbytes, "\"args\"") &&
+           (contains(head, nbytes, "\"nccl_version\"") || contains(head, nbytes, "\"env\""));
+}
+
+static zipccl_status detect_archive(const char *path, const struct zipccl_import_format **out,
+                                    struct zipccl_error *error)
+{
+    char head[HEAD_SIZE];
+    size_t n;
+
+    ZIPCCL_TRY(zipccl_archive_peek(path, is_known, head, &n, error));
+    if (n == 0)
+        return unknown_format(path, 0, "a tar archive without a file of a known format", error);
+    *out = format_of(head, n);
+    return ZIPCCL_OK;
+}
+
 static zipccl_status detect(const char *path, const struct zipccl_import_format **out,
                             struct zipccl_error *error)
 {
@@ -136,14 +182,16 @@ static zipccl_status detect(const char *path, const struct zipccl_import_format 
                                : unknown_format(path, 0, "a broken gzip stream", error);
     if (n == 0)
         return unknown_format(path, 1, "an empty file", error);
-    if (n > TAR_MAGIC + 5 && memcmp(head + TAR_MAGIC, "ustar", 5) == 0)
-        return unknown_format(path, 0, "a tar archive (unpack it and name the folder)", error);
-    for (size_t i = 0; i < NFORMATS; i++) {
-        if (formats[i]->detect(head, (size_t)n)) {
-            *out = formats[i];
-            return ZIPCCL_OK;
-        }
-    }
+    if (zipccl_archive_is(head, (size_t)n))
+        return detect_archive(path, out, error);
+    if (is_nccl_tests(head, (size_t)n))
+        return unknown_format(path, 0,
+                              "measurements of nccl-tests, which are no trace (they make the "
+                              "network of a cluster: zipccl cluster fit)",
+                              error);
+    *out = format_of(head, (size_t)n);
+    if (*out != NULL)
+        return ZIPCCL_OK;
     return unknown_format(path, 0, "a file of no known format", error);
 }
 
@@ -162,14 +210,27 @@ zipccl_status zipccl_import_detect(const char *path, char *format, size_t size,
     return ZIPCCL_OK;
 }
 
-static zipccl_status find_format(const char *name, const char *path,
+/* That of the first file; execution traces are given beside profiler files too. */
+static zipccl_status detect_all(const char *const *paths, size_t npaths,
+                                const struct zipccl_import_format **out, struct zipccl_error *error)
+{
+    const struct zipccl_import_format *other;
+
+    ZIPCCL_TRY(detect(paths[0], out, error));
+    for (size_t i = 1; i < npaths && *out == &zipccl_import_et; i++)
+        if (detect(paths[i], &other, NULL) == ZIPCCL_OK && other == &zipccl_import_kineto)
+            *out = other;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status find_format(const char *name, const char *const *paths, size_t npaths,
                                  const struct zipccl_import_format **out,
                                  struct zipccl_error *error)
 {
     char quoted[ZIPCCL_QUOTE_SIZE], what[ZIPCCL_QUOTE_SIZE + 16];
 
     if (name == NULL)
-        return detect(path, out, error);
+        return detect_all(paths, npaths, out, error);
     for (size_t i = 0; i < NFORMATS; i++) {
         if (strcmp(formats[i]->name, name) == 0) {
             *out = formats[i];
@@ -177,7 +238,7 @@ static zipccl_status find_format(const char *name, const char *path,
         }
     }
     snprintf(what, sizeof what, "format %s", zipccl_quote(quoted, name));
-    return unknown_format(path, 0, what, error);
+    return unknown_format(paths[0], 0, what, error);
 }
 
 static zipccl_status check_options(const struct zipccl_import_options *o,
@@ -192,13 +253,42 @@ static zipccl_status check_options(const struct zipccl_import_options *o,
     return ZIPCCL_OK;
 }
 
+/* Import files, none of which is an archive. */
+static zipccl_status import_files(const char *format, const struct zipccl_importer *importer)
+{
+    const struct zipccl_import_format *found = NULL;
+
+    ZIPCCL_TRY(find_format(format, importer->paths, importer->npaths, &found, importer->error));
+    snprintf(importer->report->format, sizeof importer->report->format, "%s", found->name);
+    importer->report->layers = "layers";
+    return found->run(importer);
+}
+
+static zipccl_status import_all(const char *format, struct zipccl_importer *importer)
+{
+    struct zipccl_unpacked unpacked;
+    zipccl_status status = zipccl_archive_unpack(importer->paths, importer->npaths, is_known,
+                                                 &unpacked, importer->error);
+
+    importer->paths = (const char *const *)unpacked.files;
+    importer->npaths = unpacked.n;
+    if (status == ZIPCCL_OK)
+        status = import_files(format, importer);
+    if (status == ZIPCCL_OK)
+        status = zipccl_import_count(importer, false, "other members", 0, unpacked.nskipped,
+                                     "members of archives that are of no known format: skipped");
+    if (status != ZIPCCL_OK)
+        zipccl_archive_rename(&unpacked, importer->error);
+    zipccl_archive_remove(&unpacked);
+    return status;
+}
+
 zipccl_status zipccl_import(const char *format, const char *const *paths, size_t npaths,
                             const char *out_path, const struct zipccl_import_options *options,
                             struct zipccl_import_report *report, struct zipccl_error *error)
 {
     struct zipccl_import_options defaults;
     struct zipccl_import_report own = {.nitems = 0};
-    const struct zipccl_import_format *found;
     struct zipccl_importer importer = {
         paths, npaths, out_path, options, report != NULL ? report : &own, error};
     zipccl_status status;
@@ -211,10 +301,7 @@ zipccl_status zipccl_import(const char *format, const char *const *paths, size_t
         importer.options = &defaults;
     }
     ZIPCCL_TRY(check_options(importer.options, error));
-    ZIPCCL_TRY(find_format(format, paths[0], &found, error));
-    snprintf(importer.report->format, sizeof importer.report->format, "%s", found->name);
-    importer.report->layers = "layers";
-    status = found->run(&importer);
+    status = import_all(format, &importer);
     zipccl_import_report_free(&own);
     return status;
 }

@@ -70,7 +70,7 @@ bool zipccl_import_class_fits(const struct zipccl_safetensors *file, const char 
 
 /*
  * The files that 'path' means to an importer: itself, or if it is a folder those in it that end in
- * .json or .json.gz, by name.  '*files' [*n] and what it points to are freed by
+ * .json, .json.gz, .et or .et.gz, by name.  '*files' [*n] and what it points to are freed by
  * zipccl_import_files_free(), also after a failure.
  *
  * ZIPCCL_ERR_INPUT for a folder without any; ZIPCCL_ERR_IO.
@@ -93,7 +93,7 @@ zipccl_status zipccl_import_detect(const char *path, char *format, size_t size,
                                    struct zipccl_error *error);
 
 /*
- * Import 'paths' [npaths] and write the trace 'out_path' (gzip if it ends in .gz), which appears
+ * Import 'paths' [npaths], of which tar archives (plain or gzip) stand for what is in them, and write the trace 'out_path' (gzip if it ends in .gz), which appears
  * only when it is complete.
  *
  * format   a name; NULL: detect it from the first file

@@ -19,6 +19,17 @@ static bool ends_in(const char *name, const char *ending)
     return n > m && strcmp(name + n - m, ending) == 0;
 }
 
+/* What one folder has of several ranks: files of the profiler, execution traces. */
+static bool is_input(const char *name)
+{
+    static const char *const endings[] = {".json", ".json.gz", ".et", ".et.gz"};
+
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (name[0] != '.' && ends_in(name, endings[i]))
+            return true;
+    return false;
+}
+
 static int compare(const void *a, const void *b)
 {
     char *const *x = a, *const *y = b;
@@ -59,15 +70,16 @@ zipccl_status zipccl_import_files(const char *path, char ***files, size_t *n,
     if (folder == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
     while (status == ZIPCCL_OK && (entry = readdir(folder)) != NULL)
-        if (entry->d_name[0] != '.' &&
-            (ends_in(entry->d_name, ".json") || ends_in(entry->d_name, ".json.gz")))
+        if (is_input(entry->d_name))
             status = add(path, entry->d_name, files, n, error);
     closedir(folder);
     ZIPCCL_TRY(status);
     if (*n == 0)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%s: a folder without .json or .json.gz files, expected one or more",
-                           path);
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "%s: a folder without .json, .json.gz, .et or .et.gz files, expected one "
+            "or more",
+            path);
     qsort(*files, *n, sizeof **files, compare);
     return ZIPCCL_OK;
 }

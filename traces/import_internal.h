@@ -31,6 +31,8 @@ extern const struct zipccl_import_format zipccl_import_simai;
 extern const struct zipccl_import_format zipccl_import_kineto;
 extern const struct zipccl_import_format zipccl_import_nccl;
 extern const struct zipccl_import_format zipccl_import_aicb;
+extern const struct zipccl_import_format zipccl_import_et;
+extern const struct zipccl_import_format zipccl_import_chakra;
 
 struct zipccl_safetensors;
 

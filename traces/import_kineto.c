@@ -8,6 +8,7 @@
  */
 #include "traces/import_kineto.h"
 
+#include "traces/import_et.h"
 #include "traces/trace_internal.h"
 
 #include <ctype.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool contains(const char *head, size_t nbytes, const char *word)
 {
@@ -148,7 +150,7 @@ static zipccl_status find_rank(struct kineto_import *k, const struct kineto_file
     return ZIPCCL_OK;
 }
 
-static zipccl_status set_rank(struct kineto_import *k, const struct kineto_file *f,
+zipccl_status kineto_set_rank(struct kineto_import *k, const struct kineto_file *f,
                               struct kineto_rank *r)
 {
     struct zipccl_place place = {f->path, 0, k->importer->error};
@@ -246,6 +248,19 @@ static zipccl_status check_sizes(const struct kineto_import *k)
         n);
 }
 
+/* The execution trace of the file's rank; one alone beside one file is taken to be. */
+static void find_beside(struct kineto_import *k, struct kineto_file *file, uint32_t rank)
+{
+    for (size_t i = 0; i < k->nbeside && file->beside == NULL; i++) {
+        int64_t own = et_rank(&k->beside[i].file, k->nbeside);
+
+        if (own == (int64_t)rank || (k->nbeside == 1 && k->importer->npaths == 1))
+            file->beside = &k->beside[i];
+    }
+    if (file->beside != NULL)
+        file->beside->used = true;
+}
+
 static zipccl_status read_rank(struct kineto_import *k, const char *path, struct kineto_rank *r)
 {
     struct kineto_file file;
@@ -254,7 +269,9 @@ static zipccl_status read_rank(struct kineto_import *k, const char *path, struct
     if (status == ZIPCCL_OK)
         status = check_file(k, &file);
     if (status == ZIPCCL_OK)
-        status = set_rank(k, &file, r);
+        status = kineto_set_rank(k, &file, r);
+    if (status == ZIPCCL_OK)
+        find_beside(k, &file, r->rank);
     if (status == ZIPCCL_OK)
         status = kineto_make_calls(k, &file, r);
     if (status == ZIPCCL_OK)
@@ -287,8 +304,22 @@ void kineto_import_free(struct kineto_import *k)
         zipccl_arena_free(&k->ranks[i].arena);
     }
     free(k->ranks);
+    for (size_t i = 0; i < k->nbeside; i++)
+        kineto_file_free(&k->beside[i].file);
+    free(k->beside);
     kineto_sets_free(k);
     zipccl_arena_free(&k->arena);
+}
+
+/* Execution traces that nothing was taken from. */
+static zipccl_status note_beside(const struct kineto_import *k)
+{
+    uint64_t unused = 0;
+
+    for (size_t i = 0; i < k->nbeside; i++)
+        unused += !k->beside[i].used;
+    return zipccl_import_count(k->importer, true, "execution traces", 0, unused,
+                               "execution traces of ranks that have no profiler file: not used");
 }
 
 static zipccl_status import(struct kineto_import *k)
@@ -296,6 +327,7 @@ static zipccl_status import(struct kineto_import *k)
     for (; k->nranks < k->importer->npaths; k->nranks++)
         ZIPCCL_TRY(read_rank(k, k->importer->paths[k->nranks], &k->ranks[k->nranks]));
     ZIPCCL_TRY(check_sizes(k));
+    ZIPCCL_TRY(note_beside(k));
     ZIPCCL_TRY(zipccl_import_count(k->importer, false, "steps", 0, k->nsteps > 1,
                                    "the trace holds %" PRIu64 " steps of the profiler; times are "
                                    "sums over them",
@@ -303,29 +335,58 @@ static zipccl_status import(struct kineto_import *k)
     return kineto_finish(k);
 }
 
+/* Part the files: 'paths' [npaths] are those of the profiler, execution traces are read. */
+static zipccl_status part_files(struct kineto_import *k, const struct zipccl_importer *all,
+                                const char **paths, size_t *npaths)
+{
+    char format[ZIPCCL_IMPORT_NAME_SIZE];
+    struct stat info;
+
+    for (size_t i = 0; i < all->npaths; i++) {
+        /* What is none of both is refused by the reader of profiler files, which tells why. */
+        if (all->npaths == 1 || stat(all->paths[i], &info) != 0 || !S_ISREG(info.st_mode) ||
+            zipccl_import_detect(all->paths[i], format, sizeof format, NULL) != ZIPCCL_OK ||
+            strcmp(format, zipccl_import_et.name) != 0) {
+            paths[(*npaths)++] = all->paths[i];
+            continue;
+        }
+        ZIPCCL_TRY(et_read(all->paths[i], &k->beside[k->nbeside++].file, all->error));
+    }
+    return ZIPCCL_OK;
+}
+
 static zipccl_status run(const struct zipccl_importer *importer)
 {
-    struct kineto_import k = {.importer = importer,
+    struct zipccl_importer profiles = *importer;
+    struct kineto_import k = {.importer = &profiles,
                               .what = "PyTorch profile",
                               .provenance = "imported from files of the PyTorch profiler (Kineto)",
                               .generator = "traces/import_kineto 1",
                               .nstreams = 1};
+    const char **paths = malloc((importer->npaths + 1) * sizeof *paths);
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     importer->report->layers = "events";
+    profiles.paths = paths;
+    profiles.npaths = 0;
     k.ranks = calloc(importer->npaths + 1, sizeof *k.ranks);
-    if (k.ranks != NULL)
-        status = import(&k);
+    k.beside = calloc(importer->npaths + 1, sizeof *k.beside);
+    if (k.ranks != NULL && k.beside != NULL && paths != NULL)
+        status = part_files(&k, importer, paths, &profiles.npaths);
     else
         zipccl_fail(importer->error, status, "out of memory");
-    k.nranks = importer->npaths; /* also one that failed half-way */
+    if (status == ZIPCCL_OK)
+        status = import(&k);
+    k.nranks = profiles.npaths; /* also one that failed half-way */
     kineto_import_free(&k);
+    free(paths);
     return status;
 }
 
 const struct zipccl_import_format zipccl_import_kineto = {
     .name = "kineto",
-    .about = "trace of the PyTorch profiler: JSON or .json.gz, one file a rank",
+    .about = "trace of the PyTorch profiler: JSON or .json.gz, one file a rank; execution traces "
+             "beside them tell what they cut",
     .detect = detect,
     .run = run,
 };

@@ -86,6 +86,7 @@ struct kineto_meta {
     int64_t seq;      /* -1: unknown */
     int64_t src, dst; /* world ranks, -1: unknown */
     int64_t first, stride;
+    int64_t root;                  /* of a broadcast, a member; -1: unknown */
     const char *name;              /* as in the file: collective or kernel; interned */
     const char *dtype;             /* "Float", "float" */
     const char *pg_name, *pg_desc; /* "" unknown */
@@ -143,6 +144,7 @@ struct kineto_file {
     uint64_t nreplaced; /* NaN, infinities and control characters */
     uint64_t nuntimed;  /* events whose time is no number */
     uint64_t first_untimed;
+    struct et_beside *beside; /* the execution trace of the same rank, NULL: none */
     uint64_t nccl_pid,
         second_gpu; /* hash of the first NCCL kernel's GPU; line of another's, 0: none */
 };
@@ -200,20 +202,28 @@ struct kineto_segment {
     uint32_t *deps; /* calls */
 };
 
+/* Calls that must end before one starts, beside what its stream and compute hold back. */
+struct kineto_after {
+    uint32_t n;
+    uint32_t *calls;
+};
+
 struct kineto_rank {
     uint32_t rank;
     const char *path;
     struct zipccl_arena arena;
     size_t ncalls, call_room;
     struct kineto_call *calls;
-    uint32_t *kernels_before; /* [ncalls] compute kernels that were launched before the call */
-    size_t nkernels;          /* that compute */
-    uint32_t class;           /* index of the rank whose structure this one shares, or its own */
-    bool shares_segments;     /* 'segments' belongs to another rank */
-    uint32_t *waits_for;      /* [ncalls] segment that must end first, or KINETO_NONE */
+    uint32_t *kernels_before;   /* [ncalls] compute kernels that were launched before the call */
+    size_t nkernels;            /* that compute */
+    uint32_t class;             /* index of the rank whose structure this one shares, or its own */
+    bool shares_segments;       /* 'segments' belongs to another rank */
+    uint32_t *waits_for;        /* [ncalls] segment that must end first, or KINETO_NONE */
+    struct kineto_after *after; /* [ncalls] or NULL: none */
     size_t nsegments;
     struct kineto_segment *segments;
-    double *seconds; /* [nsegments] */
+    double *seconds;     /* [nsegments] */
+    double *flops, *hbm; /* [nsegments] work and bytes of memory, < 0: not told; NULL: of none */
     int64_t first_ns, last_ns, busy_ns;
     uint32_t nlanes;      /* once matched: communicators a set has at most */
     uint32_t *first_of;   /* [nsets * nlanes + 1] into 'by_ordinal' */
@@ -232,6 +242,8 @@ struct kineto_import {
     uint32_t nstreams; /* of the trace, compute included */
     uint32_t *donor;   /* [world] index into 'ranks' */
     uint64_t nsteps;
+    size_t nbeside;
+    struct et_beside *beside; /* execution traces that were given too */
 };
 
 /* The importer for what concerns one file, which errors then name; 'path' must stay. */
@@ -265,6 +277,17 @@ struct kineto_meta *kineto_around(const struct kineto_file *file,
                                   const struct kineto_launch *launch, enum kineto_source source);
 struct kineto_meta *kineto_enclosing(const struct kineto_file *file, const struct kineto_gpu *gpu,
                                      enum kineto_source source);
+
+/*
+ * Make the calls of a file that has metas alone, which stand in order: without times.  A wait
+ * holds back what is called after it (import_kineto_listed.c).
+ */
+zipccl_status kineto_make_listed(struct kineto_import *k, struct kineto_file *file,
+                                 struct kineto_rank *rank);
+
+/* The rank of the file, in a world that the first one sets. */
+zipccl_status kineto_set_rank(struct kineto_import *k, const struct kineto_file *f,
+                              struct kineto_rank *r);
 
 zipccl_status kineto_make_calls(struct kineto_import *k, struct kineto_file *file,
                                 struct kineto_rank *rank);

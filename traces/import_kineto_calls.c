@@ -6,34 +6,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "traces/import_kineto.h"
+#include "traces/import_kineto_calls.h"
+
+#include "traces/import_et.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STREAMS 255 /* of communication; the first stream is that of compute */
-
-/* One of the rank's communicators: calls of one are in order on all members. */
-struct lane {
-    uint32_t set, number;
-    const char *pg_name;
-};
-
-struct making {
-    struct kineto_import *k;
-    struct kineto_file *file;
-    struct kineto_rank *rank;
-    struct zipccl_importer at;
-    uint32_t *kernels; /* communication in host order */
-    size_t nkernels;
-    struct lane *lanes;
-    size_t nlanes, lane_room;
-    int64_t *last_launch; /* [nthreads] of communication before this one */
-};
-
-static zipccl_status nomem(const struct making *m)
+static zipccl_status nomem(const struct kineto_maker *m)
 {
     struct zipccl_place at = {m->file->path, 0, m->at.error};
 
@@ -41,7 +23,7 @@ static zipccl_status nomem(const struct making *m)
 }
 
 /* Communication kernels in the order of their launches, then of their starts. */
-static zipccl_status sort_kernels(struct making *m)
+static zipccl_status sort_kernels(struct kineto_maker *m)
 {
     const struct kineto_file *f = m->file;
     struct kineto_keyed *keys = malloc((f->nnccl + f->nforeign + 1) * sizeof *keys);
@@ -62,13 +44,14 @@ static zipccl_status sort_kernels(struct making *m)
     return ZIPCCL_OK;
 }
 
-static bool is_data(const struct kineto_meta *meta)
+bool kineto_is_data(const struct kineto_meta *meta)
 {
     return meta->sized && meta->coll != KINETO_UNKNOWN && meta->coll != KINETO_WAIT &&
            meta->coll != KINETO_INIT;
 }
 
-static zipccl_status find_lane(struct making *m, uint32_t set, const char *pg_name, uint32_t *out)
+static zipccl_status find_lane(struct kineto_maker *m, uint32_t set, const char *pg_name,
+                               uint32_t *out)
 {
     uint32_t number = 0;
 
@@ -83,22 +66,26 @@ static zipccl_status find_lane(struct making *m, uint32_t set, const char *pg_na
     }
     if (!kineto_grow(&m->lanes, &m->lane_room, m->nlanes, sizeof *m->lanes))
         return nomem(m);
-    m->lanes[m->nlanes++] = (struct lane){set, number, pg_name};
+    m->lanes[m->nlanes++] = (struct kineto_lane){set, number, pg_name};
     *out = number;
     return ZIPCCL_OK;
 }
 
 /* What a rank sends to each member; '*even' if the list does not tell. */
-static zipccl_status take_splits(struct making *m, const struct kineto_meta *meta, uint32_t size,
-                                 uint32_t factor, struct kineto_call *call, bool *even)
+static zipccl_status take_splits(struct kineto_maker *m, const struct kineto_meta *meta,
+                                 uint32_t size, uint32_t factor, struct kineto_call *call,
+                                 bool *even)
 {
     uint64_t *list = malloc(((size_t)size + 1) * sizeof *list), sum = 0, scale = 0;
+    const char *text = meta->in_split, *whole = NULL;
     bool cut;
     size_t n;
 
     if (list == NULL)
         return nomem(m);
-    n = kineto_list(meta->in_split, list, (size_t)size + 1, &cut);
+    if (strstr(text, "...") != NULL && m->file->beside != NULL)
+        whole = et_find_split(m->file->beside, meta);
+    n = kineto_list(whole != NULL ? whole : text, list, (size_t)size + 1, &cut);
     for (size_t i = 0; i < n; i++)
         sum += list[i] < ZIPCCL_JSON_MAX_INTEGER ? list[i] : 0;
     /* Splits count rows, sizes count elements. */
@@ -115,6 +102,10 @@ static zipccl_status take_splits(struct making *m, const struct kineto_meta *met
             call->in_split[i] = list[i] * scale;
     }
     free(list);
+    if (whole != NULL)
+        return zipccl_import_count(&m->at, false, "whole splits", meta->line, 1,
+                                   "calls whose lists the profiler cut: how much they send to "
+                                   "whom is taken from the execution trace, exactly");
     if (cut)
         return zipccl_import_count(&m->at, true, "cut splits", meta->line, 1,
                                    "the profiler cut the lists of how much all-to-all sends to "
@@ -122,8 +113,8 @@ static zipccl_status take_splits(struct making *m, const struct kineto_meta *met
     return ZIPCCL_OK;
 }
 
-static zipccl_status all_to_all(struct making *m, const struct kineto_meta *meta, uint32_t size,
-                                uint32_t factor, struct kineto_call *call)
+static zipccl_status all_to_all(struct kineto_maker *m, const struct kineto_meta *meta,
+                                uint32_t size, uint32_t factor, struct kineto_call *call)
 {
     bool uneven = meta->coll == KINETO_ALL_TO_ALLV, even = true;
     uint64_t in = meta->in * factor;
@@ -142,7 +133,7 @@ static zipccl_status all_to_all(struct making *m, const struct kineto_meta *meta
 }
 
 /* The other end of a pair as a member; false if it is not told. */
-static bool find_peer(const struct making *m, const struct kineto_meta *meta,
+static bool find_peer(const struct kineto_maker *m, const struct kineto_meta *meta,
                       const struct kineto_set *set, uint32_t part, uint32_t *peer)
 {
     int64_t world = meta->coll == KINETO_SEND ? meta->dst : meta->src;
@@ -162,17 +153,19 @@ static bool find_peer(const struct making *m, const struct kineto_meta *meta,
     return *peer < set->size;
 }
 
-static zipccl_status opaque(struct making *m, const struct kineto_meta *meta, const char *what,
-                            const char *why, struct kineto_call *call)
+static zipccl_status opaque(struct kineto_maker *m, const struct kineto_meta *meta,
+                            const char *what, const char *why, struct kineto_call *call)
 {
     call->opaque = true;
+    if (m->timeless)
+        return zipccl_import_count(&m->at, true, what, meta->line, 1, "calls %s: left out", why);
     return zipccl_import_count(&m->at, true, what, meta->line, 1,
                                "communication kernels %s: their time is kept as recorded, they are "
                                "not compressed",
                                why);
 }
 
-static zipccl_status pair(struct making *m, const struct kineto_meta *meta, uint32_t factor,
+static zipccl_status pair(struct kineto_maker *m, const struct kineto_meta *meta, uint32_t factor,
                           struct kineto_call *call)
 {
     const struct kineto_set *set = &m->k->sets[call->set];
@@ -191,20 +184,20 @@ static zipccl_status pair(struct making *m, const struct kineto_meta *meta, uint
     return ZIPCCL_OK;
 }
 
-static zipccl_status reduction(struct making *m, const struct kineto_meta *meta, const char *kernel,
-                               struct kineto_call *call)
+static zipccl_status reduction(struct kineto_maker *m, const struct kineto_meta *meta,
+                               const char *kernel, struct kineto_call *call)
 {
     bool known;
 
     call->redop = (uint8_t)kineto_redop_of_kernel(kernel, &known);
     return zipccl_import_count(&m->at, true, "redop", meta->line, !known,
-                               "the kernels' names do not tell the operator of these reductions: "
-                               "taken to be sums");
+                               "%s not tell the operator of these reductions: taken to be sums",
+                               m->timeless ? "the file does" : "the kernels' names do");
 }
 
 /* Op and count, in NCCL's sense. */
-static zipccl_status set_sizes(struct making *m, const struct kineto_meta *meta, const char *kernel,
-                               uint32_t factor, struct kineto_call *call)
+static zipccl_status set_sizes(struct kineto_maker *m, const struct kineto_meta *meta,
+                               const char *kernel, uint32_t factor, struct kineto_call *call)
 {
     uint32_t n = m->k->sets[call->set].size;
     uint64_t in = meta->in * factor, out = meta->out * factor;
@@ -226,6 +219,10 @@ static zipccl_status set_sizes(struct making *m, const struct kineto_meta *meta,
     case KINETO_BROADCAST:
         call->op = ZIPCCL_BROADCAST;
         call->count = in > out ? in : out;
+        if (meta->root >= 0 && meta->root < (int64_t)n) {
+            call->root = (uint32_t)meta->root;
+            return ZIPCCL_OK;
+        }
         return zipccl_import_count(&m->at, true, "root", meta->line, 1,
                                    "the file does not tell the root of broadcasts: taken to be "
                                    "the first member of the group");
@@ -239,7 +236,7 @@ static zipccl_status set_sizes(struct making *m, const struct kineto_meta *meta,
     }
 }
 
-static zipccl_status set_payload(struct making *m, const struct kineto_meta *meta,
+zipccl_status kineto_set_payload(struct kineto_maker *m, const struct kineto_meta *meta,
                                  const char *kernel, struct kineto_call *call)
 {
     enum zipccl_dtype dtype = ZIPCCL_UINT8;
@@ -264,7 +261,7 @@ static zipccl_status set_payload(struct making *m, const struct kineto_meta *met
     return set_sizes(m, meta, kernel, factor, call);
 }
 
-static zipccl_status trace_stream(struct making *m, uint16_t stream, uint32_t *out)
+static zipccl_status trace_stream(struct kineto_maker *m, uint16_t stream, uint32_t *out)
 {
     struct kineto_stream *s = &m->file->streams[stream];
     struct zipccl_place at = {m->file->path, 0, m->at.error};
@@ -273,9 +270,9 @@ static zipccl_status trace_stream(struct making *m, uint16_t stream, uint32_t *o
     if (s->trace_stream == KINETO_NONE) {
         for (size_t i = 0; i < m->file->nstreams; i++)
             used += m->file->streams[i].trace_stream != KINETO_NONE;
-        if (used > MAX_STREAMS)
+        if (used > KINETO_MAX_STREAMS)
             return zipccl_place_fail(&at, "communication in more than %d streams, expected fewer",
-                                     MAX_STREAMS);
+                                     KINETO_MAX_STREAMS);
         s->trace_stream = used;
         if (m->k->nstreams <= used)
             m->k->nstreams = used + 1;
@@ -285,7 +282,7 @@ static zipccl_status trace_stream(struct making *m, uint16_t stream, uint32_t *o
 }
 
 /* A dispatch or combine past NCCL, of the size that a person gives, among all ranks. */
-static zipccl_status replay_dispatch(struct making *m, const struct kineto_meta *own,
+static zipccl_status replay_dispatch(struct kineto_maker *m, const struct kineto_meta *own,
                                      struct kineto_call *call)
 {
     const struct zipccl_import_options *o = m->k->importer->options;
@@ -305,8 +302,8 @@ static zipccl_status replay_dispatch(struct making *m, const struct kineto_meta 
                                "the size that was given");
 }
 
-static zipccl_status add_call(struct making *m, uint32_t kernel, const struct kineto_meta *meta,
-                              double share_from, double share_to)
+static zipccl_status add_call(struct kineto_maker *m, uint32_t kernel,
+                              const struct kineto_meta *meta, double share_from, double share_to)
 {
     const struct kineto_gpu *g = &m->file->gpu[m->kernels[kernel]];
     const struct kineto_meta *own = &m->file->metas[g->meta];
@@ -334,7 +331,7 @@ static zipccl_status add_call(struct making *m, uint32_t kernel, const struct ki
         ZIPCCL_TRY(opaque(m, own, "no size", "without sizes", &call));
     } else {
         call.label = "NCCL";
-        ZIPCCL_TRY(set_payload(m, meta, own->name, &call));
+        ZIPCCL_TRY(kineto_set_payload(m, meta, own->name, &call));
     }
     if (r->ncalls >= KINETO_NONE ||
         !kineto_grow(&r->calls, &r->call_room, r->ncalls, sizeof *r->calls))
@@ -344,7 +341,7 @@ static zipccl_status add_call(struct making *m, uint32_t kernel, const struct ki
 }
 
 /* Kernels that launch what several calls queued: each takes its share of the time by its bytes. */
-static zipccl_status add_grouped(struct making *m, uint32_t kernel, bool *any)
+static zipccl_status add_grouped(struct kineto_maker *m, uint32_t kernel, bool *any)
 {
     const struct kineto_gpu *g = &m->file->gpu[m->kernels[kernel]];
     const struct kineto_launch *l;
@@ -365,7 +362,7 @@ static zipccl_status add_grouped(struct making *m, uint32_t kernel, bool *any)
         if (meta->source != KINETO_FROM_CPU || meta->thread != l->thread ||
             meta->start_ns <= m->last_launch[l->thread])
             break;
-        if (is_data(meta) && !meta->used) {
+        if (kineto_is_data(meta) && !meta->used) {
             sum += 1 + (double)(meta->in > meta->out ? meta->in : meta->out);
             n++;
         }
@@ -374,7 +371,7 @@ static zipccl_status add_grouped(struct making *m, uint32_t kernel, bool *any)
         struct kineto_meta *meta = &m->file->metas[m->file->ordered[i]];
         double part = (1 + (double)(meta->in > meta->out ? meta->in : meta->out)) / sum;
 
-        if (!is_data(meta) || meta->used)
+        if (!kineto_is_data(meta) || meta->used)
             continue;
         meta->used = true;
         ZIPCCL_TRY(add_call(m, kernel, meta, done, done + part));
@@ -386,23 +383,29 @@ static zipccl_status add_grouped(struct making *m, uint32_t kernel, bool *any)
                                "calls before it, its time shared out by their sizes");
 }
 
-static zipccl_status add_kernel(struct making *m, uint32_t kernel)
+static zipccl_status add_kernel(struct kineto_maker *m, uint32_t kernel)
 {
     struct kineto_file *f = m->file;
     const struct kineto_gpu *g = &f->gpu[m->kernels[kernel]];
     struct kineto_meta *meta = &f->metas[g->meta];
     bool done = false;
 
-    if (g->kind == KINETO_FOREIGN || is_data(meta))
+    if (g->kind == KINETO_FOREIGN || kineto_is_data(meta))
         return add_call(m, kernel, meta, 0, 1);
     meta = kineto_enclosing(m->file, g, KINETO_FROM_CPU);
-    if (meta != NULL && is_data(meta))
+    if (meta != NULL && kineto_is_data(meta))
         return add_call(m, kernel, meta, 0, 1);
     ZIPCCL_TRY(add_grouped(m, kernel, &done));
     if (done)
         return ZIPCCL_OK;
+    if (m->told != NULL) {
+        ZIPCCL_TRY(zipccl_import_count(&m->at, true, "size from order", m->told[kernel]->line, 1,
+                                       "kernels without metadata: op, type and size are those of "
+                                       "the n-th call of the execution trace, which has as many"));
+        return add_call(m, kernel, m->told[kernel], 0, 1);
+    }
     meta = kineto_enclosing(m->file, g, KINETO_FROM_ANNOTATION);
-    if (meta == NULL || !is_data(meta))
+    if (meta == NULL || !kineto_is_data(meta))
         return add_call(m, kernel, NULL, 0, 1);
     ZIPCCL_TRY(zipccl_import_count(&m->at, true, "size from shape", meta->line, 1,
                                    "kernels without metadata: op, type and size are those of the "
@@ -411,7 +414,7 @@ static zipccl_status add_kernel(struct making *m, uint32_t kernel)
 }
 
 /* Metas that have a kernel of their own are none of a group's. */
-static void mark_used(struct making *m)
+static void mark_used(struct kineto_maker *m)
 {
     for (size_t i = 0; i < m->nkernels; i++) {
         struct kineto_meta *meta =
@@ -422,12 +425,59 @@ static void mark_used(struct making *m)
     }
 }
 
-static zipccl_status make_all(struct making *m)
+/* True if a kernel of that name may carry out the call. */
+static bool may_be(const char *kernel, const struct kineto_meta *meta)
+{
+    enum kineto_coll coll = kineto_coll_of_kernel(kernel);
+
+    if (coll == KINETO_UNKNOWN)
+        return meta->coll == KINETO_ALL_TO_ALL || meta->coll == KINETO_ALL_TO_ALLV ||
+               meta->coll == KINETO_SEND || meta->coll == KINETO_RECV;
+    return coll == meta->coll || (coll == KINETO_ALL_REDUCE && meta->coll == KINETO_BARRIER);
+}
+
+/*
+ * Where the execution trace has as many calls as there are kernels, of the same kinds in the same
+ * order, the n-th is the n-th.
+ */
+static zipccl_status match_beside(struct kineto_maker *m)
+{
+    const struct kineto_file *et = m->file->beside != NULL ? &m->file->beside->file : NULL;
+    bool differs = false;
+    size_t n = 0;
+
+    if (et == NULL || m->file->nforeign > 0)
+        return ZIPCCL_OK;
+    m->told = malloc((m->nkernels + 1) * sizeof *m->told);
+    if (m->told == NULL)
+        return nomem(m);
+    for (size_t i = 0; i < et->nmetas && !differs; i++) {
+        if (!kineto_is_data(&et->metas[i]))
+            continue;
+        differs = n == m->nkernels ||
+                  !may_be(m->file->metas[m->file->gpu[m->kernels[n]].meta].name, &et->metas[i]);
+        if (!differs)
+            m->told[n++] = &et->metas[i];
+    }
+    /* Numbers and lines of the other file mean nothing here. */
+    for (size_t i = 0; i < n; i++) {
+        m->told[i]->seq = -1;
+        m->told[i]->line = 0;
+    }
+    if (!differs && n == m->nkernels)
+        return ZIPCCL_OK;
+    free(m->told);
+    m->told = NULL;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status make_all(struct kineto_maker *m)
 {
     uint64_t unlaunched = 0;
 
     ZIPCCL_TRY(kineto_join(m->file, m->at.error));
     ZIPCCL_TRY(sort_kernels(m));
+    ZIPCCL_TRY(match_beside(m));
     m->last_launch = malloc((m->file->nthreads + 1) * sizeof *m->last_launch);
     if (m->last_launch == NULL)
         return nomem(m);
@@ -451,10 +501,11 @@ static zipccl_status make_all(struct making *m)
 zipccl_status kineto_make_calls(struct kineto_import *k, struct kineto_file *file,
                                 struct kineto_rank *rank)
 {
-    struct making m = {.k = k, .file = file, .rank = rank, .at = kineto_at(k, &file->path)};
+    struct kineto_maker m = {.k = k, .file = file, .rank = rank, .at = kineto_at(k, &file->path)};
     zipccl_status status = make_all(&m);
 
     free(m.kernels);
+    free(m.told);
     free(m.lanes);
     free(m.last_launch);
     return status;

@@ -383,9 +383,33 @@ static bool same_call(const struct kineto_call *a, const struct kineto_call *b)
             (a->label != NULL && b->label != NULL && strcmp(a->label, b->label) == 0));
 }
 
+static bool same_list(uint32_t n, const uint32_t *a, uint32_t m, const uint32_t *b)
+{
+    return n == m && (n == 0 || memcmp(a, b, n * sizeof *a) == 0);
+}
+
+/* Graphs that were told, not found, must agree in what waits for what. */
+static bool same_graph(const struct kineto_rank *a, const struct kineto_rank *b)
+{
+    if (a->after == NULL || b->after == NULL)
+        return a->after == b->after;
+    for (size_t i = 0; i < a->ncalls; i++)
+        if (a->waits_for[i] != b->waits_for[i] ||
+            !same_list(a->after[i].n, a->after[i].calls, b->after[i].n, b->after[i].calls))
+            return false;
+    if (a->nsegments != b->nsegments)
+        return false;
+    for (size_t i = 0; i < a->nsegments; i++)
+        if (!same_list(a->segments[i].ndeps, a->segments[i].deps, b->segments[i].ndeps,
+                       b->segments[i].deps) ||
+            a->flops[i] != b->flops[i] || a->hbm[i] != b->hbm[i])
+            return false;
+    return true;
+}
+
 static bool same_structure(const struct kineto_rank *a, const struct kineto_rank *b)
 {
-    if (a->ncalls != b->ncalls || a->nkernels != b->nkernels)
+    if (a->ncalls != b->ncalls || a->nkernels != b->nkernels || !same_graph(a, b))
         return false;
     for (size_t i = 0; i < a->ncalls; i++)
         if (!same_call(&a->calls[i], &b->calls[i]) || a->kernels_before[i] != b->kernels_before[i])

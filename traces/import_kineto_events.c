@@ -206,7 +206,7 @@ static bool fill_meta(const struct kineto_event *e, struct kineto_texts *texts,
     m->sized = annotation ? e->has_dims : e->values[KINETO_KEY_IN].given;
     m->in = annotation ? e->dims : elements(e, KINETO_KEY_IN, &m->wrapped);
     m->out = annotation ? 0 : elements(e, KINETO_KEY_OUT, &m->wrapped);
-    m->seq = m->src = m->dst = m->first = m->stride = -1;
+    m->seq = m->src = m->dst = m->first = m->stride = m->root = -1;
     integer_of(e, KINETO_KEY_SEQ, &m->seq);
     integer_of(e, KINETO_KEY_SRC, &m->src);
     integer_of(e, KINETO_KEY_DST, &m->dst);

@@ -367,6 +367,21 @@ static zipccl_status order_streams(struct building *b, uint32_t class)
     return status;
 }
 
+/* Calls that wait for calls. */
+static zipccl_status add_after(struct building *b, uint32_t class)
+{
+    const struct kineto_rank *r = &b->k->ranks[class];
+    const uint32_t *first = b->g->first_link[class], *links = b->g->links;
+
+    for (uint32_t i = 0; i < r->ncalls; i++)
+        for (uint32_t a = 0; a < r->after[i].n; a++)
+            for (uint32_t x = first[r->after[i].calls[a]]; x < first[r->after[i].calls[a] + 1]; x++)
+                for (uint32_t y = first[i]; y < first[i + 1]; y++)
+                    if (!add_edge(b->g, links[x], links[y], false))
+                        return nomem(b->k);
+    return ZIPCCL_OK;
+}
+
 static zipccl_status add_edges(struct building *b, uint32_t class)
 {
     const struct kineto_rank *r = &b->k->ranks[class];
@@ -388,7 +403,7 @@ static zipccl_status add_edges(struct building *b, uint32_t class)
         for (uint32_t l = first[i]; r->waits_for[i] != KINETO_NONE && l < first[i + 1]; l++)
             if (!add_edge(b->g, segment[r->waits_for[i]], b->g->links[l], false))
                 return nomem(b->k);
-    return ZIPCCL_OK;
+    return r->after != NULL ? add_after(b, class) : ZIPCCL_OK;
 }
 
 /* A heap of nodes that nothing holds back, the earliest on top. */

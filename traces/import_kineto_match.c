@@ -362,6 +362,8 @@ static void split_classes(struct kineto_import *k)
         if (same)
             continue;
         own->class = r;
+        if (own->segments != NULL)
+            continue;
         own->segments = class->segments;
         own->nsegments = class->nsegments;
         own->shares_segments = true;

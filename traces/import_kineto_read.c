@@ -397,9 +397,11 @@ static zipccl_status feed(void *context, const char *bytes, size_t n)
 {
     struct reader *r = context;
 
+    if (n == 0) /* yajl would still tell of the piece before */
+        return ZIPCCL_OK;
     r->piece = bytes;
     r->counted = 0;
-    if (n > 0 && yajl_parse(r->yajl, (const unsigned char *)bytes, n) != yajl_status_ok)
+    if (yajl_parse(r->yajl, (const unsigned char *)bytes, n) != yajl_status_ok)
         return parse_failed(r, bytes, n);
     line_now(r);
     return ZIPCCL_OK;

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "traces/import_kineto.h"
-#include "traces/safetensors.h"
 #include "traces/trace_internal.h"
 
 #include <inttypes.h>
@@ -127,38 +126,6 @@ static void make_groups(struct writing *w, struct zipccl_trace_group *groups)
     w->header.ngroups = (uint32_t)w->k->nsets;
 }
 
-/*
- * The file's name without folder and endings, or of several files that of their folder; "kineto"
- * if a trace cannot bear it.
- */
-static const char *trace_name(struct writing *w)
-{
-    static const char *const endings[] = {".gz", ".json", ".trace", ".pt"};
-    const char *path = w->k->importer->paths[0], *slash = strrchr(path, '/'), *name;
-    size_t n;
-    char *copy;
-
-    if (w->k->importer->options->name != NULL)
-        return w->k->importer->options->name;
-    name = slash != NULL ? slash + 1 : path;
-    n = strlen(name);
-    if (w->k->nranks > 1 && slash != NULL && slash > path) {
-        for (name = slash; name > path && name[-1] != '/'; name--)
-            ;
-        n = (size_t)(slash - name);
-    }
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t length = strlen(endings[i]);
-
-        if (n > length && memcmp(name + n - length, endings[i], length) == 0)
-            n -= length;
-    }
-    copy = zipccl_arena_string(&w->k->arena, name, n);
-    if (copy == NULL || n == 0 || !zipccl_text_printable(copy) || !zipccl_utf8_valid(copy, n))
-        return "kineto";
-    return copy;
-}
-
 static zipccl_status make_header(struct writing *w)
 {
     struct kineto_import *k = w->k;
@@ -180,36 +147,20 @@ static zipccl_status make_header(struct writing *w)
     snprintf(steps, sizeof steps, ", %" PRIu64 " step%s", k->nsteps, k->nsteps == 1 ? "" : "s");
     snprintf(model, 120, "%s, %zu of %" PRIu32 " ranks%s", k->what, k->nranks, k->world,
              k->nsteps > 0 ? steps : "");
-    w->header = (struct zipccl_trace_header){.version = 1,
-                                             .name = trace_name(w),
-                                             .model = model,
-                                             .provenance = k->provenance,
-                                             .generator = k->generator,
-                                             .nranks = k->world,
-                                             .ranks_per_node = k->importer->options->ranks_per_node,
-                                             .recorded_step_s = span > 0 ? span : -1,
-                                             .samples = k->importer->options->samples,
-                                             .nstreams = k->nstreams,
-                                             .streams = streams};
+    w->header = (struct zipccl_trace_header){
+        .version = 1,
+        .name = zipccl_import_trace_name(k->importer, &k->arena, "kineto"),
+        .model = model,
+        .provenance = k->provenance,
+        .generator = k->generator,
+        .nranks = k->world,
+        .ranks_per_node = k->importer->options->ranks_per_node,
+        .recorded_step_s = span > 0 ? span : -1,
+        .samples = k->importer->options->samples,
+        .nstreams = k->nstreams,
+        .streams = streams};
     make_groups(w, groups);
     return make_tables(w);
-}
-
-static zipccl_status bind_samples(struct writing *w)
-{
-    const struct zipccl_safetensors *file;
-
-    if (w->k->importer->options->samples == NULL)
-        return ZIPCCL_OK;
-    ZIPCCL_TRY(zipccl_import_open_samples(w->k->importer, &file));
-    for (int op = 0; op < ZIPCCL_NUM_OPS; op++)
-        for (int dtype = 0; dtype < ZIPCCL_NUM_DTYPES; dtype++)
-            w->bound[op][dtype] =
-                zipccl_import_class(file, (enum zipccl_op)op, (enum zipccl_dtype)dtype);
-    zipccl_safetensors_close(file);
-    return zipccl_import_count(w->k->importer, true, "samples", 0, 1,
-                               "payload is taken from the classes of tensors that bear the names "
-                               "of the bundled samples");
 }
 
 static zipccl_status add_dep(struct writing *w, uint32_t node)
@@ -230,8 +181,15 @@ static zipccl_status add_dep(struct writing *w, uint32_t node)
 /* What a call of a class waits for. */
 static zipccl_status add_wait(struct writing *w, uint32_t class, uint32_t call)
 {
-    uint32_t segment = w->k->ranks[class].waits_for[call];
+    const struct kineto_rank *r = &w->k->ranks[class];
+    uint32_t segment = r->waits_for[call];
 
+    for (uint32_t a = 0; r->after != NULL && a < r->after[call].n; a++) {
+        const uint32_t *first = &w->g->first_link[class][r->after[call].calls[a]];
+
+        for (uint32_t l = first[0]; l < first[1]; l++)
+            ZIPCCL_TRY(add_dep(w, w->g->links[l]));
+    }
     return segment == KINETO_NONE ? ZIPCCL_OK : add_dep(w, w->g->segment_of[class][segment]);
 }
 
@@ -441,7 +399,13 @@ static zipccl_status write_timed(struct writing *w, const struct kineto_node *n)
         w->opaque_s += w->seconds[i] / w->k->world;
         w->foreign_s += r->calls[n->index].foreign ? w->seconds[i] / w->k->world : 0;
     }
-    if (equal)
+    if (segment && r->flops != NULL) {
+        e.flops = r->flops[n->index];
+        e.hbm_bytes = r->hbm[n->index];
+    }
+    if (e.flops >= 0 || e.hbm_bytes >= 0)
+        e.duration_s = -1; /* such segments have no time */
+    else if (equal)
         e.duration_s = w->seconds[0];
     else
         e.duration_by_rank_s = w->seconds;
@@ -533,7 +497,7 @@ static zipccl_status write_all(struct writing *w)
     if (w->ranks == NULL || w->seconds == NULL)
         return nomem(w);
     ZIPCCL_TRY(make_header(w));
-    ZIPCCL_TRY(bind_samples(w));
+    ZIPCCL_TRY(zipccl_import_bind_samples(w->k->importer, w->bound));
     ZIPCCL_TRY(zipccl_trace_writer_open(w->k->importer->out_path, &w->header, &w->writer, error));
     status = write_events(w);
     if (status == ZIPCCL_OK)

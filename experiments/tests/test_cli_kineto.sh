@@ -65,11 +65,16 @@ refuses "strict" "$zipccl" replay step/rank0.pt.trace.json.gz -c laptop --strict
 refuses "cut.json:" "$zipccl" trace import cut.json -o x.jsonl
 refuses "cut" "$zipccl" trace import cut.json.gz -o x.jsonl
 tar -czf step.tar.gz step
-refuses "unpack it" "$zipccl" trace import step.tar.gz -o x.jsonl
-refuses "unpack it" "$zipccl" replay step.tar.gz -c laptop
+# An archive is as its folder.
+works "import" "$zipccl" trace import step.tar.gz -o packed.jsonl
+works "" cmp step.jsonl packed.jsonl
+works "SIMULATED" "$zipccl" replay step.tar.gz -c laptop -f t2 --mode raw
+tar -czf none.tar.gz folder_without
+refuses "a tar archive without a file of a known format" "$zipccl" trace import none.tar.gz -o x.jsonl
+refuses "a tar archive without a file of a known format" "$zipccl" replay none.tar.gz -c laptop
 refuses "none of them a kernel" "$zipccl" replay other -c laptop
 refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
-refuses "files of the PyTorch profiler (.json or .json.gz)" "$zipccl" replay folder_without -c laptop
+refuses "files to import (.json, .json.gz, .et or .et.gz)" "$zipccl" replay folder_without -c laptop
 refuses "expected another than that of" "$zipccl" trace import one.json step -o x.jsonl
 refuses "overwrite" "$zipccl" trace import one.json -o one.json
 refuses "--dispatch-bytes" "$zipccl" replay step -c laptop --dispatch-bytes 0

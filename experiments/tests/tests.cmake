@@ -18,6 +18,9 @@ set_tests_properties(cli PROPERTIES TIMEOUT 900)
 add_test(NAME cli_kineto COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_kineto.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_kineto PROPERTIES TIMEOUT 600)
+add_test(NAME cli_formats COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_formats.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_formats PROPERTIES TIMEOUT 600)
 add_test(NAME cli_files COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_files.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_files PROPERTIES TIMEOUT 600)

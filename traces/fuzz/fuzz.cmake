@@ -15,3 +15,7 @@ zipccl_plain_test(fuzz_nccl SOURCES fuzz/fuzz_nccl.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1500)
 zipccl_plain_test(fuzz_aicb SOURCES fuzz/fuzz_aicb.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1000)
+zipccl_plain_test(fuzz_et SOURCES fuzz/fuzz_et.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces ARGS 1000)
+zipccl_plain_test(fuzz_chakra SOURCES fuzz/fuzz_chakra.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces ARGS 1000)

@@ -26,6 +26,17 @@ zipccl_criterion_test(test_import_kineto_files
 zipccl_criterion_test(test_import_aicb
     SOURCES tests/test_import_aicb.c tests/expected.c tests/scratch.c
     LIBS zipccl_traces zipccl::yajl)
+zipccl_criterion_test(test_import_et
+    SOURCES tests/test_import_et.c tests/expected.c tests/kineto_file.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl)
+zipccl_criterion_test(test_import_chakra
+    SOURCES tests/test_import_chakra.c tests/expected.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl zipccl::protobuf_c ZLIB::ZLIB)
+zipccl_criterion_test(test_import_archive
+    SOURCES tests/test_import_archive.c tests/expected.c tests/scratch.c
+    LIBS zipccl_traces zipccl::yajl zipccl::archive ZLIB::ZLIB)
+zipccl_criterion_test(test_export_chakra SOURCES tests/test_export_chakra.c tests/scratch.c
+    LIBS zipccl_traces m)
 # Sanitizers keep what is freed, and are slow: a smaller file then.
 if(ZIPCCL_SANITIZE)
     set(ZIPCCL_MEMORY_TEST_MB 20)

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_cli_formats.sh - AICB, execution traces and Chakra at the command line, in and out
+#
+# test_cli_formats.sh BUILD    run from the root of the source tree
+. "$(dirname "$0")/cli_helpers.sh"
+
+columns='comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count'
+{
+    printf '[rank0 ~ rank7]\n%s\n' "$columns"
+    printf 'CommType.computation,None,None,((2048, 1, 512), (512, 256)),forward.x,None,None,,1.5,None,None,1\n'
+    printf 'CommType.all_gather,CommGroup.dp_group,8,134217728,forward.x,None,None,,None,None,None,1\n'
+} >calls.csv
+
+# et RANK - an all-to-all and a sum, as PyTorch's execution trace has them
+et() {
+    printf '{"schema":"1.0.3-chakra.0.0.4","nodes":[{"id":5,"name":"record_param_comms","inputs":{"values":[[4,5,0,8388608,2,"cuda:0"],1,["0","ep"],%s,"all_to_allv",[8388608,0],[8388608,0],0,1,2],"types":["Tensor(c10::BFloat16)"]},"attrs":[]}]}\n' "$1"
+}
+mkdir step
+et 0 >step/rank0.json
+et 1 | gzip -c >step/rank1.json.gz
+printf '{"schema":"3.0","nodes":[]}\n' >new.json
+printf '# nThread 1 nGpus 8 minBytes 8 maxBytes 8\n' >all_reduce.log
+
+works "aicb" "$zipccl" trace import --help
+works "list of calls of AICB" "$zipccl" trace import --help
+works "import   aicb: 2 rows" "$zipccl" trace import calls.csv -o calls.jsonl
+works "SIMULATED" "$zipccl" replay calls.csv -c laptop -f t2 --mode raw
+works "pytorch-et: 2 nodes" "$zipccl" trace import step -o step.jsonl
+works "alltoallv" "$zipccl" trace info step.jsonl
+works "SIMULATED" "$zipccl" replay step -c laptop --set gpus_per_node=2 -f t2 --mode raw
+refuses "expected 1.0.1 to 1.1.1" "$zipccl" trace import new.json -o x.jsonl
+refuses "zipccl cluster fit" "$zipccl" trace import all_reduce.log -o x.jsonl
+refuses "zipccl cluster fit" "$zipccl" replay all_reduce.log -c laptop
+
+# Out as Chakra's files, and back in: the same step.
+mkdir ranks
+works "64 files" "$zipccl" trace export chakra "$moe" -o ranks/moe
+works "" "$zipccl" trace import ranks -o back.jsonl
+works "" "$zipccl" replay "$moe" -c "$a100" --ratio 1.4 -f t0 -q -J there.json
+works "" "$zipccl" replay back.jsonl -c "$a100" --ratio 1.4 -f t0 -q -J back.json
+# steps FILE - its times, to ten digits
+steps() {
+    grep -o '"step_time_[a-z]*_s": *[0-9][0-9.e-]*' "$1" | awk '{ printf "%s %.10g\n", $1, $2 }'
+}
+steps there.json >there
+steps back.json >back
+[ "$(wc -l <there)" -ge 3 ] || failed "no step times in there.json"
+cmp there back || failed "the step that came back takes another time: $(cat there back)"
+works "--output" "$zipccl" trace export --help
+refuses "expected the format 'chakra'" "$zipccl" trace export goal "$moe" -o x
+refuses "name a trace" "$zipccl" trace export chakra
+refuses "no -o PREFIX" "$zipccl" trace export chakra "$moe"
+refuses "none/x.0.et" "$zipccl" trace export chakra "$moe" -o none/x
+refuses "groups alone" "$zipccl" trace import ranks/moe.comm_group.json -o x.jsonl
+
+finish
