@@ -1,7 +1,7 @@
 /*
  * codec_file.h - whole files through the codec and back, bit for bit
  *
- * The bytes are those of core/FORMAT-FILE.md.  Both ways are streams: memory does not grow with
+ * The bytes are those of core/FORMAT-FILE.md, for every number of threads.  Both ways are streams: memory does not grow with
  * the file, and neither end need be seekable.  Names of files, options and messages to people are
  * the program's.
  *
@@ -37,6 +37,7 @@ struct zipccl_file_job {
     const char *in_name, *out_name; /* for messages */
     uint64_t in_bytes;              /* of the input; 0 if it is not known */
     enum zipccl_effort effort;      /* of the encoder */
+    uint32_t nthreads;              /* that code a segment together; 0 is one */
     /* Called with the input's bytes done; NULL: not wanted. */
     void (*progress)(void *context, uint64_t done, uint64_t total, const char *what);
     void *progress_context;

@@ -25,11 +25,16 @@ zipccl_status zipccl_file_work_create(struct zipccl_file_work *work,
     work->raw = allocate(limit);
     work->check = allocate(limit);
     work->wire = allocate(zipccl_bound(ZIPCCL_UINT8, limit) + ZIPCCL_FILE_SUM_BYTES);
-    work->scratch = allocate(zipccl_codec_scratch_bytes());
     work->hash = XXH3_createState();
-    if (!work->raw || !work->check || !work->wire || !work->scratch || !work->hash ||
+    if (!work->raw || !work->check || !work->wire || !work->hash ||
         XXH3_64bits_reset(work->hash) != XXH_OK)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", job->in_name);
+    uint32_t nthreads = job->nthreads > 0 ? job->nthreads : 1;
+    zipccl_status status = zipccl_pool_create(nthreads, &work->pool);
+    if (status != ZIPCCL_OK)
+        return zipccl_fail(error, status,
+                           "%s: no memory for %u threads, or the system starts no more",
+                           job->in_name, nthreads);
     return ZIPCCL_OK;
 }
 
@@ -38,7 +43,7 @@ void zipccl_file_work_destroy(struct zipccl_file_work *work)
     free(work->raw);
     free(work->check);
     free(work->wire);
-    free(work->scratch);
+    zipccl_pool_destroy(work->pool);
     XXH3_freeState(work->hash);
 }
 

@@ -6,7 +6,7 @@
 #ifndef ZIPCCL_EXPERIMENTS_CODEC_FILE_BUFFERS_H
 #define ZIPCCL_EXPERIMENTS_CODEC_FILE_BUFFERS_H
 
-#include "core/codec.h"
+#include "core/codec_mt.h"
 #include "experiments/codec_file.h"
 
 #include <xxhash.h>
@@ -22,11 +22,11 @@ struct zipccl_file_work {
     struct zipccl_error *error;
     enum zipccl_isa isa;
     uint8_t *raw, *wire, *check; /* elements, message and sum, elements decoded again */
-    void *scratch;
+    struct zipccl_pool *pool;
     XXH3_state_t *hash; /* of the original so far */
 };
 
-/* ZIPCCL_ERR_NOMEM.  Destroy it in any case. */
+/* ZIPCCL_ERR_NOMEM, also if threads cannot be had.  Destroy it in any case. */
 zipccl_status zipccl_file_work_create(struct zipccl_file_work *work,
                                       const struct zipccl_file_job *job, size_t limit,
                                       struct zipccl_error *error);

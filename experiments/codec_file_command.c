@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/codec_mt.h"
 #include "experiments/codec_command.h"
 #include "experiments/codec_file_print.h"
 #include "experiments/output.h"
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -18,12 +20,16 @@
 
 static const char program[] = "zipccl";
 
+_Static_assert(ZIPCCL_MAX_THREADS == 256, "what -t is said to take");
+
 struct options {
     bool encode, force, quiet;
     const char *action; /* "codec encode", for messages */
     const char *in, *out, *json, *dtype_name;
     enum zipccl_dtype dtype;
     enum zipccl_effort effort;
+    const char *threads; /* as given */
+    uint32_t nthreads;
 };
 
 enum { KEY_DTYPE = 0x100, KEY_EFFORT };
@@ -37,6 +43,7 @@ static const struct argp_option encode_options[] = {
      0},
     {"effort", KEY_EFFORT, "EFFORT", 0,
      "fast (default), or ratio: somewhat smaller, several times slower to encode and to decode", 0},
+    {"nthreads", 't', "N", 0, "threads that code a segment together (default 1); same bytes", 0},
     {"force", 'f', NULL, 0, "replace OUT if it exists", 0},
     {"json", 'J', "JSON", 0,
      "write sizes, ratio and speed as JSON; '-': to standard output, "
@@ -47,6 +54,7 @@ static const struct argp_option encode_options[] = {
 
 static const struct argp_option decode_options[] = {
     {"output", 'o', "OUT", 0, "the file as it was; '-': standard output", 0},
+    {"nthreads", 't', "N", 0, "threads that decode a segment together (default 1)", 0},
     {"force", 'f', NULL, 0, "replace OUT if it exists", 0},
     {"json", 'J', "JSON", 0,
      "write sizes, ratio and speed as JSON; '-': to standard output, "
@@ -114,6 +122,18 @@ static error_t set_once(const struct options *options, const char **to, char *va
     return 0;
 }
 
+static error_t set_threads(struct options *options, char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || n < 1 ||
+        n > ZIPCCL_MAX_THREADS)
+        return refuse(options, "-t: expected a number from 1 to 256, found", text);
+    options->nthreads = (uint32_t)n;
+    return set_once(options, &options->threads, text, "-t");
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
@@ -121,6 +141,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'o': return set_once(options, &options->out, arg, "-o");
     case 'J': return set_once(options, &options->json, arg, "-J");
+    case 't': return set_threads(options, arg);
     case 'f': options->force = true; return 0;
     case 'q': options->quiet = true; return 0;
     case KEY_DTYPE:
@@ -201,6 +222,7 @@ static zipccl_status transfer(const struct options *options, struct zipccl_file_
     zipccl_progress_start(&progress, options->encode ? "encode" : "decode",
                           !options->quiet && job->in_bytes > 0);
     job->effort = options->effort;
+    job->nthreads = options->nthreads;
     job->out = out->file;
     job->out_name = out->standard ? "standard output" : options->out;
     job->progress = progress.wanted ? zipccl_progress_update : NULL;

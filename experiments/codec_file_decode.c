@@ -79,7 +79,7 @@ static zipccl_status get_segment(struct zipccl_file_work *work)
                        " of the original) is damaged: checksum %016" PRIx64
                        ", expected %016" PRIx64,
                        work->stats.nsegments, nwire, first, first + nbytes, found, expected);
-    if (zipccl_decode(work->isa, message.dtype, work->wire, nwire, work->raw, n, work->scratch) !=
+    if (zipccl_decode_mt(work->pool, work->isa, message.dtype, work->wire, nwire, work->raw, n) !=
         ZIPCCL_OK)
         return CORRUPT(work, at,
                        "segment %" PRIu64 " has the right checksum but is no valid message",

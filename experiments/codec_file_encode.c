@@ -142,9 +142,9 @@ static zipccl_status put_segment(struct zipccl_file_work *work, enum zipccl_dtyp
                                  size_t nbytes)
 {
     size_t n = nbytes / zipccl_dtype_size(dtype), nwire = 0;
-    if (zipccl_encode_effort(work->isa, work->job->effort, dtype, work->raw, n, work->wire,
-                             zipccl_bound(dtype, n), work->scratch, &nwire) != ZIPCCL_OK ||
-        zipccl_decode(work->isa, dtype, work->wire, nwire, work->check, n, work->scratch) !=
+    if (zipccl_encode_mt(work->pool, work->isa, work->job->effort, dtype, work->raw, n, work->wire,
+                         zipccl_bound(dtype, n), &nwire) != ZIPCCL_OK ||
+        zipccl_decode_mt(work->pool, work->isa, dtype, work->wire, nwire, work->check, n) !=
             ZIPCCL_OK ||
         memcmp(work->raw, work->check, nbytes) != 0)
         return zipccl_fail(work->error, ZIPCCL_ERR_INTERNAL,

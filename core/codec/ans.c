@@ -165,7 +165,7 @@ static size_t code_bf16(const struct zipccl_coder *c, const uint8_t *src, size_t
         size_t first = i * ZIPCCL_SUBBLOCK;
         zipccl_ans_table_fill(&s->table, law_of(entry, i, &top));
         kernels->encode_bf16(src + 2 * first, min(ZIPCCL_SUBBLOCK, rest - first), top, &s->table,
-                             cursor, share + i * SUBBLOCK_LOW - carried);
+                             cursor, c->stream, share + i * SUBBLOCK_LOW - carried);
     }
     zipccl_ans_table_fill(&s->table, law);
     cursor->stream = kernels->encode(s->b, m, &s->table, &cursor->states, cursor->stream);

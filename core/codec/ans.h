@@ -100,11 +100,12 @@ struct zipccl_ans_kernels {
 
     /*
      * split and encode, which wait for other things.  packed [ceil(7 m / 8)]; what escapes grows
-     * down from at->escaped as the stream from at->stream.
+     * down from at->escaped as the stream from at->stream.  With 'stream', the elements that the next
+     * superblocks will need are asked for.
      */
     void (*encode_bf16)(const uint8_t *src, size_t m, uint8_t top,
                         const struct zipccl_ans_table *table, struct zipccl_ans_cursor *at,
-                        uint8_t *packed);
+                        bool stream, uint8_t *packed);
 
     /* Inverse: decode and join.  Takes what it needs from at->stream and at->escaped on. */
     void (*decode_bf16)(const uint8_t *packed, size_t m, uint8_t top,

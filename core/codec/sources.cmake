@@ -20,7 +20,7 @@ set_source_files_properties(codec/row_scalar.c codec/choose.c PROPERTIES COMPILE
 # The vector rows are built with their instructions enabled for one file alone, on x86-64 only;
 # isa.c asks the machine before a row is used.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-    set(avx2 codec/row_avx2.c codec/sample_avx2.c codec/tiers_avx2.c)
+    set(avx2 codec/row_avx2.c codec/row_avx2_ans.c codec/sample_avx2.c codec/tiers_avx2.c)
     target_sources(zipccl_core PRIVATE ${avx2} codec/row_avx512.c codec/row_avx512_ans.c
         codec/sample_avx512.c codec/tiers_avx512.c)
     set_source_files_properties(${avx2} PROPERTIES COMPILE_OPTIONS

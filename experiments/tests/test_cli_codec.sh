@@ -35,6 +35,10 @@ done
 works "" "$zipccl" codec encode "$tensors" -o quiet.zcf --quiet
 [ ! -s out ] || failed "--quiet prints: $(cat out)"
 same quiet.zcf t.zcf
+works "" "$zipccl" codec encode "$tensors" -o threads.zcf -t 3
+same threads.zcf t.zcf
+works "" "$zipccl" codec decode t.zcf -o threads.safetensors -t 2
+same threads.safetensors "$tensors"
 works "ratio 1." "$zipccl" codec encode "$tensors" -o small.zcf --effort ratio
 works "" "$zipccl" codec decode small.zcf -o t2.safetensors
 same t2.safetensors "$tensors"
@@ -99,6 +103,9 @@ refuses "unexpected argument 'b'" "$zipccl" codec encode a b -o x
 refuses "given twice: '-o'" "$zipccl" codec decode t.zcf -o x -o y
 refuses "found 'bf17'" "$zipccl" codec encode "$tensors" --dtype bf17 -o x
 refuses "expected fast or ratio, found 'best'" "$zipccl" codec encode "$tensors" --effort best -o x
+refuses "-t: expected a number from 1 to 256, found '0'" "$zipccl" codec encode "$tensors" -t 0 -o x
+refuses "-t: expected a number from 1 to 256, found '257'" "$zipccl" codec decode t.zcf -t 257 -o x
+refuses "given twice: '-t'" "$zipccl" codec decode t.zcf -t 2 -t 2 -o x
 refuses "did you mean '--dtype'" "$zipccl" codec encode "$tensors" --dtpye x -o x
 refuses "unknown option '--dtype'" "$zipccl" codec decode t.zcf --dtype bf16 -o x
 refuses "did you mean 'encode'" "$zipccl" codec encod x

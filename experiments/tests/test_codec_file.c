@@ -40,6 +40,8 @@ static zipccl_status run(code_fn *code, struct bytes in, enum zipccl_dtype dtype
     cr_assert(in.n == 0 || fwrite(in.p, 1, in.n, job.in) == in.n);
     rewind(job.in);
     job.in_bytes = known ? in.n : 0;
+    /* Two ways at once: bytes depend on neither. */
+    job.nthreads = known ? 3 : 0;
     zipccl_status status = code(&job, dtype, stats, error);
     fclose(job.in);
     fclose(job.out);
