@@ -10,6 +10,10 @@ void zipccl_keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step,
 {
     int fit = zipccl_step_fit(s, n, zipccl_step_class_out(s, step, p), nbytes, overflowed);
 
+    if (!overflowed) {
+        s->codec.coded_raw_bytes += n * s->element;
+        s->codec.coded_bytes += nbytes;
+    }
     if (fit < s->codec.fit)
         s->codec.fit = fit;
     if (step->pattern == ZIPCCL_PATTERN_PAIRS && s->run->send_fit != NULL &&
@@ -71,9 +75,6 @@ static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *
             return ZIPCCL_ERR_INTERNAL;
         slot->over_out[index] = true;
         s->codec.overflows++;
-    } else {
-        s->codec.coded_raw_bytes += slice->n * s->element;
-        s->codec.coded_bytes += slice->nbytes;
     }
     slot->size_out[index] = slice->nbytes;
     slot->void_out[index] = false;

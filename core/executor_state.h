@@ -191,7 +191,8 @@ zipccl_status zipccl_step_decode(struct zipccl_run_state *s, const struct zipccl
                                  const struct zipccl_group *g, uint32_t p, uint32_t b, size_t n,
                                  void *dst);
 
-/* Remember which class a message of 'n' elements to member 'p' would have fitted. */
+/* Count what was coded, and remember which class a message of 'n' elements to member 'p' would
+ * have fitted. */
 void zipccl_keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step, uint32_t p,
                      size_t n, size_t nbytes, bool overflowed);
 
