@@ -221,5 +221,6 @@ void zipccl_print_version(const char *program, bool build, FILE *out)
     fprintf(out, "build type  %s\n", ZIPCCL_BUILD_TYPE);
     fprintf(out, "sanitizers  %s\n",
             ZIPCCL_BUILD_SANITIZE[0] != '\0' ? ZIPCCL_BUILD_SANITIZE : "none");
-    fputs("MPI, CUDA   not used by this version\n", out);
+    fprintf(out, "MPI         %s\n", ZIPCCL_BUILD_MPI ? "yes, for zipccl-perf" : "no");
+    fputs("CUDA        not used by this version\n", out);
 }

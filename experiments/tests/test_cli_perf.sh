@@ -102,7 +102,7 @@ works "Examples:" "$perf" replay --help
 works "step, ms (measured)" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -J real.json --csv real.csv
 works "" "$check" real.json kind=measured fidelity=real
 grep -q '^measured,' real.csv || failed "no measured row in the CSV"
-works "every element of one more step" "$zipccl" replay "$moe4" --on threads --gap-scale 0.1 -n 1 -w 0 --class settled --mode adaptive
+works "every element of one more step" "$zipccl" replay "$moe4" --on threads --gap-scale 0.1 -n 1 -w 0 --class settled --mode raw
 works "step (measured)" "$zipccl" replay "$moe4" --on threads --gaps busy --gap-scale 0.01 -n 1 -w 0 -c 0 --mode raw --summary
 # The same rows as the simulation has.
 works "" "$zipccl" replay "$moe4" -c laptop --set gpus_per_node=2 -f t0 -q --csv sim.csv
