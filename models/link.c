@@ -550,6 +550,10 @@ zipccl_status zipccl_link_fit(const struct zipccl_link_row *rows, size_t n,
 
     if (n == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "no rows to fit to");
+    if (n == 1)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "one row tells no alpha from a rate: expected more rows, of several "
+                           "sizes");
     offer_ratio(rows, n, base);
     p.params = *base;
     p.calls = calloc(n, sizeof *p.calls);
