@@ -65,7 +65,8 @@ struct problem {
     size_t nrows, nresiduals;
     struct zipccl_link_call *calls; /* [nrows] */
     struct zipccl_cost_params params;
-    unsigned free[NUM]; /* [nfree] keys that are being fitted */
+    double codec_weight; /* of the codec's seconds beside times, at most 1 */
+    unsigned free[NUM];  /* [nfree] keys that are being fitted */
     size_t nfree;
 };
 
@@ -98,11 +99,12 @@ static double measured_codec(const struct zipccl_link_call *call, int decode)
     return n > 0 && seconds > 0 ? seconds : 0;
 }
 
-static double weight_of(const struct zipccl_link_row *row)
+/* 'codec': of its seconds, which may scatter more than times and then say less. */
+static double weight_of(const struct problem *p, const struct zipccl_link_row *row, bool codec)
 {
     double spread = isfinite(row->spread) && row->spread > 0 ? row->spread : 0;
 
-    return 1 / hypot(spread, ZIPCCL_LINK_FLOOR);
+    return (codec ? p->codec_weight : 1) / hypot(spread, ZIPCCL_LINK_FLOOR);
 }
 
 /* All residuals, each divided by what it is exact to. */
@@ -113,7 +115,7 @@ static bool residuals(const struct problem *p, const struct zipccl_cost_params *
 
     for (size_t i = 0; i < p->nrows; i++) {
         const struct zipccl_link_call *call = &p->calls[i];
-        double weight = weight_of(call->row);
+        double weight = weight_of(p, call->row, false), codec = weight_of(p, call->row, true);
         struct zipccl_cost cost;
 
         if (zipccl_link_call_price(call, params, &cost) != ZIPCCL_OK || !(cost.total_s > 0))
@@ -124,7 +126,7 @@ static bool residuals(const struct problem *p, const struct zipccl_cost_params *
 
             if (measured > 0)
                 gsl_vector_set(out, k++,
-                               weight * log(codec_seconds(call, params, decode) / measured));
+                               codec * log(codec_seconds(call, params, decode) / measured));
         }
     }
     return true;
@@ -151,10 +153,11 @@ static int residuals_at(const gsl_vector *x, void *context, gsl_vector *f)
 }
 
 /*
- * Mean square of a residual.  Times and the codec's seconds scatter differently: the worse of the two
- * counts for all, so that exact numbers of one kind do not make the other's look exact.
+ * Mean squares of the residuals of times and of the codec's seconds, which scatter differently: the worse
+ * of the two counts for all intervals, so that exact numbers of one kind do not make the other's look
+ * exact.
  */
-static double mean_square(const struct problem *p, const gsl_vector *f)
+static void mean_squares(const struct problem *p, const gsl_vector *f, double out[2])
 {
     double sum[2] = {0, 0}, n[2] = {0, 0};
     size_t k = 0;
@@ -171,15 +174,16 @@ static double mean_square(const struct problem *p, const gsl_vector *f)
                 n[1]++;
             }
     }
-    return fmax(sum[0] / n[0], n[1] > 0 ? sum[1] / n[1] : 0);
+    out[0] = sum[0] / n[0];
+    out[1] = n[1] > 0 ? sum[1] / n[1] : 0;
 }
 
 /* What a fit of the free parameters gave. */
 struct solution {
     double x[NUM], error[NUM]; /* of the logarithms; errors are infinite where nothing is known */
     double correlation[NUM][NUM];
-    size_t nrows[NUM];  /* rows that depend on it */
-    double mean_square; /* of a residual */
+    size_t nrows[NUM];            /* rows that depend on it */
+    double mean_square, kinds[2]; /* of a residual; of times, of the codec's seconds */
 };
 
 /* Standard errors and correlations from the singular values of the Jacobian, which may be 0. */
@@ -231,19 +235,20 @@ static void count_rows(const struct problem *p, const gsl_matrix *jacobian, stru
 
         s->nrows[j] = 0;
         for (size_t i = 0; i < p->nrows; i++) {
-            double weight = weight_of(p->calls[i].row);
+            double weight = weight_of(p, p->calls[i].row, false);
+            double codec = weight_of(p, p->calls[i].row, true);
             bool moves = fabs(gsl_matrix_get(jacobian, k++, j)) > LEAST_EFFECT * weight;
 
             for (int decode = 0; decode < 2; decode++)
                 if (measured_codec(&p->calls[i], decode) > 0)
-                    moves = fabs(gsl_matrix_get(jacobian, k++, j)) > LEAST_EFFECT * weight || moves;
+                    moves = fabs(gsl_matrix_get(jacobian, k++, j)) > LEAST_EFFECT * codec || moves;
             s->nrows[j] += moves;
         }
     }
 }
 
-/* Fit the free parameters from where p->params has them. */
-static zipccl_status solve(struct problem *p, struct solution *out)
+/* Fit the free parameters from where p->params has them, with the weights as they are. */
+static zipccl_status solve_once(struct problem *p, struct solution *out)
 {
     gsl_multifit_nlinear_parameters options = gsl_multifit_nlinear_default_parameters();
     gsl_multifit_nlinear_fdf fdf = {
@@ -267,7 +272,8 @@ static zipccl_status solve(struct problem *p, struct solution *out)
                      : ZIPCCL_ERR_INTERNAL;
     }
     if (status == ZIPCCL_OK) {
-        out->mean_square = mean_square(p, gsl_multifit_nlinear_residual(w));
+        mean_squares(p, gsl_multifit_nlinear_residual(w), out->kinds);
+        out->mean_square = fmax(out->kinds[0], out->kinds[1]);
         for (size_t j = 0; j < p->nfree; j++)
             out->x[j] = gsl_vector_get(gsl_multifit_nlinear_position(w), j);
         count_rows(p, gsl_multifit_nlinear_jac(w), out);
@@ -277,6 +283,20 @@ static zipccl_status solve(struct problem *p, struct solution *out)
     gsl_multifit_nlinear_free(w);
     gsl_vector_free(x);
     return status;
+}
+
+/* The same, the codec's seconds weighing less where they scatter more than times do. */
+static zipccl_status solve(struct problem *p, struct solution *out)
+{
+    p->codec_weight = 1;
+    for (int round = 0; round < 4; round++) {
+        memset(out, 0, sizeof *out);
+        ZIPCCL_TRY(solve_once(p, out));
+        if (!(out->kinds[1] > 1.05 * out->kinds[0]) || !(out->kinds[0] > 0))
+            break;
+        p->codec_weight *= sqrt(out->kinds[0] / out->kinds[1]);
+    }
+    return ZIPCCL_OK;
 }
 
 /* Seconds of one wire resource of a row: all others are free. */
@@ -530,6 +550,10 @@ zipccl_status zipccl_link_fit(const struct zipccl_link_row *rows, size_t n,
 
     if (n == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "no rows to fit to");
+    if (n == 1)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "one row tells no alpha from a rate: expected more rows, of several "
+                           "sizes");
     offer_ratio(rows, n, base);
     p.params = *base;
     p.calls = calloc(n, sizeof *p.calls);

@@ -23,7 +23,7 @@ mkdir -p "$out"
 
 ops=${OPS:-all_gather reduce_scatter all_reduce alltoall}
 sizes=${SIZES:--b 1M -e 32M -f 2} # as nccl-tests counts them
-fit_rate=500 fit_nodes=4       # what is fitted: this rate and world ...
+fit_rate=200 fit_nodes=4       # what is fitted: this rate and world, disturbed least ...
 fit_sizes=1M,4M,16M            # ... and these three sizes
 rates=${RATES:-200 500 1000} worlds=${WORLDS:-2 3 4}
 plans=('raw direct' 'exact direct')
@@ -53,26 +53,43 @@ if [ $measure = 1 ]; then
     uptime >>"$out/fit_load.txt"
 fi
 
-# The base says what the fit leaves: a node is one rank with one link.
-fitted=$out/fit_cluster.yaml
-build/zipccl cluster fit "$out/fit_${fit_rate}_${fit_nodes}"_*.json --sizes $fit_sizes \
-    --base laptop --set nic.per_node=1 --name "testbed-$fit_rate" -o "$fitted" |
-    tee "$out/fit_table.txt"
-nic=$(sed -n '/^nic:/,/^[a-z]*:$/s/^  rate: {value: \([0-9.]*\)MBps.*/\1/p' "$fitted")
-[ -n "$nic" ] || die "$fitted: no nic.rate in MBps"
-
-# Of another rate the link has the same part: nic.rate in proportion.
+# The sums of a comparison, without the rows.
 summary() {
     sed -n '/^  off, rows of/,$p' | grep -v ' wrote '
 }
-: >"$out/fit_compare.txt"
-for rate in $rates; do
-    of_rate=$(awk -v n="$nic" -v r="$rate" -v f="$fit_rate" 'BEGIN {printf "%.6g", n * r / f}')
-    for nodes in $worlds; do
-        echo "== $rate Mb/s, $nodes nodes: nic.rate ${of_rate}MBps"
-        build/zipccl compare --cluster "$fitted" --set nic.rate="${of_rate}MBps" \
-            "$out/fit_${rate}_${nodes}"_*.json --min-bytes 1MB \
-            -J "$out/fit_compare_${rate}_${nodes}.json" --csv "$out/fit_compare_${rate}_${nodes}.csv" \
-            --svg "$out/fit_compare_${rate}_${nodes}.svg" | summary
-    done
-done | tee -a "$out/fit_compare.txt"
+
+# fit_and_compare FOLDER NAME: fits to the rows in FOLDER, compares; $out/NAME.yaml, _table.txt, .txt
+fit_and_compare() {
+    local from=$1 to=$out/$2 nic of_rate rate nodes
+    # The base says what the fit leaves: a node is one rank with one link.
+    build/zipccl cluster fit "$from/fit_${fit_rate}_${fit_nodes}"_*.json --sizes $fit_sizes \
+        --base laptop --set nic.per_node=1 --name "testbed-$fit_rate" -o "$to.yaml" | sed "/^  wrote /d" >"${to}_table.txt"
+    nic=$(sed -n '/^nic:/,/^[a-z]*:$/s/^  rate: {value: \([0-9.]*\)MBps.*/\1/p' "$to.yaml")
+    [ -n "$nic" ] || die "$to.yaml: no nic.rate in MBps"
+    for rate in $rates; do
+        # Of another rate the link has the same part: nic.rate in proportion.
+        of_rate=$(awk -v n="$nic" -v r="$rate" -v f="$fit_rate" 'BEGIN {printf "%.6g", n * r / f}')
+        for nodes in $worlds; do
+            echo "== $rate Mb/s, $nodes nodes: nic.rate ${of_rate}MBps"
+            build/zipccl compare --cluster "$to.yaml" --set nic.rate="${of_rate}MBps" \
+                "$from/fit_${rate}_${nodes}"_*.json --min-bytes 1MB | summary
+        done
+        build/zipccl compare --cluster "$to.yaml" --set nic.rate="${of_rate}MBps" \
+            "$from/fit_${rate}"_[0-9]_*.json --min-bytes 1MB -q --svg "${to}_${rate}.svg" \
+            --csv "${to}_${rate}.csv"
+    done >"$to.txt"
+}
+
+fit_and_compare "$out" fit_model
+cat "$out/fit_model_table.txt" "$out/fit_model.txt"
+
+# On a machine that does something else besides, the fastest iteration was disturbed least: the same of it.
+fastest=$(mktemp -d)
+trap 'rm -rf "$fastest"' EXIT
+for file in "$out"/fit_[0-9]*.json; do
+    jq '.rows |= map(.time_s = .time_min_s | .time_q1_s = .time_min_s | .time_q3_s = .time_min_s)' \
+        "$file" >"$fastest/$(basename "$file")"
+done
+fit_and_compare "$fastest" fit_model_fastest
+echo "==== the fastest of the iterations"
+cat "$out/fit_model_fastest.txt"
