@@ -15,8 +15,8 @@ zipccl_plain_test(fuzz_kineto SOURCES fuzz/fuzz_kineto.c fuzz/driver.c fuzz/file
 zipccl_plain_test(fuzz_nccl SOURCES fuzz/fuzz_nccl.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1500)
 zipccl_plain_test(fuzz_aicb SOURCES fuzz/fuzz_aicb.c fuzz/driver.c fuzz/file.c
-    LIBS zipccl_traces ARGS 1000)
+    LIBS zipccl_traces ARGS 500)
 zipccl_plain_test(fuzz_et SOURCES fuzz/fuzz_et.c fuzz/driver.c fuzz/file.c
-    LIBS zipccl_traces ARGS 1000)
+    LIBS zipccl_traces ARGS 500)
 zipccl_plain_test(fuzz_chakra SOURCES fuzz/fuzz_chakra.c fuzz/driver.c fuzz/file.c
-    LIBS zipccl_traces ARGS 1000)
+    LIBS zipccl_traces ARGS 500)
