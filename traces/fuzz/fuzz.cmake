@@ -20,3 +20,5 @@ zipccl_plain_test(fuzz_et SOURCES fuzz/fuzz_et.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 500)
 zipccl_plain_test(fuzz_chakra SOURCES fuzz/fuzz_chakra.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 500)
+zipccl_plain_test(fuzz_archive SOURCES fuzz/fuzz_archive.c fuzz/driver.c fuzz/file.c
+    LIBS zipccl_traces zipccl::archive ARGS 500)
