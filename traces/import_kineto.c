@@ -375,6 +375,11 @@ static zipccl_status run(const struct zipccl_importer *importer)
         status = part_files(&k, importer, paths, &profiles.npaths);
     else
         zipccl_fail(importer->error, status, "out of memory");
+    if (status == ZIPCCL_OK && profiles.npaths == 0)
+        status = zipccl_fail(importer->error, ZIPCCL_ERR_INPUT,
+                             "%s: execution traces alone, expected profiler files beside them, or "
+                             "the format pytorch-et",
+                             importer->paths[0]);
     if (status == ZIPCCL_OK)
         status = import(&k);
     k.nranks = profiles.npaths; /* also one that failed half-way */

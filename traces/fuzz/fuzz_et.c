@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COMMS "\"name\":\"record_param_comms\""
 
@@ -42,14 +43,23 @@ static void check(int holds, const char *what)
     abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+/* A profile whose list is cut, and a kernel without metadata. */
+static const char profile[] =
+    "{\"distributedInfo\":{\"rank\":0,\"world_size\":2},\"traceEvents\":[{\"ph\":\"X\",\"cat\":"
+    "\"kernel\",\"name\":\"ncclDevKernel_SendRecv(x)\",\"pid\":0,\"tid\":20,\"ts\":10,\"dur\":5,"
+    "\"args\":{\"stream\":20,\"correlation\":1,\"Collective name\":\"all_to_allv\",\"dtype\":"
+    "\"Float\",\"In msg nelems\":40,\"Out msg nelems\":10,\"Group size\":2,\"In split size\":"
+    "\"[30, ...]\",\"Process Group Name\":\"55\"}},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"
+    "\"ncclDevKernel_SendRecv(x)\",\"pid\":0,\"tid\":20,\"ts\":20,\"dur\":5,\"args\":{\"stream\":"
+    "20,"
+    "\"correlation\":2}}]}";
+
+static void import(const char *format, const char *const *paths, size_t n)
 {
-    const char *path = zipccl_fuzz_file(data, nbytes);
     struct zipccl_import_report report;
     struct zipccl_error error = {""};
     struct zipccl_trace *trace = NULL;
-    zipccl_status status =
-        zipccl_import_to_memory("pytorch-et", &path, 1, NULL, &report, &trace, &error);
+    zipccl_status status = zipccl_import_to_memory(format, paths, n, NULL, &report, &trace, &error);
 
     check(status == ZIPCCL_OK || status == ZIPCCL_ERR_INPUT || status == ZIPCCL_ERR_UNSUPPORTED,
           error.text);
@@ -58,5 +68,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     check(status != ZIPCCL_OK || report.ncollectives > 0, "nothing imported");
     zipccl_trace_destroy(trace);
     zipccl_import_report_free(&report);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    const char *path = zipccl_fuzz_file(data, nbytes);
+    char beside[80];
+    const char *paths[] = {beside, path};
+    FILE *file;
+
+    import("pytorch-et", &path, 1);
+    snprintf(beside, sizeof beside, "%s.kineto", path);
+    file = fopen(beside, "wb");
+    check(file != NULL && fwrite(profile, 1, sizeof profile - 1, file) == sizeof profile - 1 &&
+              fclose(file) == 0,
+          "no file beside");
+    import("kineto", paths, 2);
+    unlink(beside);
     return 0;
 }

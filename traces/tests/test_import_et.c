@@ -229,6 +229,13 @@ Test(import_et, beside_profiles_it_tells_what_kernels_without_metadata_move)
     cr_expect_eq(t->events[t->nevents - 1].count, 7);
     cr_expect_float_eq(t->events[t->nevents - 1].recorded_s, 5e-6, 1e-9);
     zipccl_trace_destroy(t);
+    /* Two of them, and no profile, though one was asked for. */
+    paths[0] = p[1];
+    zipccl_import_report_free(&report);
+    cr_expect_eq(zipccl_import_to_memory("kineto", paths, 2, NULL, &report, &t, &error),
+                 ZIPCCL_ERR_INPUT);
+    cr_expect_not_null(strstr(error.text, "execution traces alone"), "%s", error.text);
+    paths[0] = p[0];
     /* Another number of calls: the order tells nothing. */
     save(
         p[1], "et.json",
