@@ -132,7 +132,8 @@ static inline void common_sample(const struct zipccl_fields *fields, const uint8
     sum = 0;
     for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
         uint8_t e = s->e[j], pulled = e < low ? low : e > high ? high : e;
-        sum = (uint16_t)(sum + ((e != 0) & (e != special) ? pulled : 0));
+        uint8_t valid = (e != 0) & (e != special);
+        sum = (uint16_t)(sum + (valid ? pulled : 0));
     }
     s->nvalid = nvalid;
     s->sum = sum;
