@@ -326,7 +326,7 @@ static void free_mpi(struct zipccl_mpi *m)
         MPI_Cancel(&m->listening);
         MPI_Wait(&m->listening, MPI_STATUS_IGNORE);
     }
-    zipccl_mpi_floats_destroy(m);
+    zipccl_mpi_types_destroy(m);
     if (has_told(m))
         free(m->notice);
     if (m->failed) /* peers may be lost, and messages with them: leave all to MPI */
@@ -397,7 +397,7 @@ static struct zipccl_mpi *allocate(const struct zipccl_topology *topology, uint3
     m->config = *config;
     m->comm = m->control = MPI_COMM_NULL;
     m->listening = MPI_REQUEST_NULL;
-    zipccl_mpi_floats_clear(m);
+    zipccl_mpi_types_clear(m);
     pthread_mutex_init(&m->lock, NULL);
     pthread_mutex_init(&m->text_lock, NULL);
     m->world = calloc(n, sizeof *m->world);
@@ -452,7 +452,7 @@ static int open_mpi(struct zipccl_mpi *m, MPI_Comm comm)
     if (rc == MPI_SUCCESS)
         rc = name_ranks(m);
     if (rc == MPI_SUCCESS)
-        rc = zipccl_mpi_floats_create(m);
+        rc = zipccl_mpi_types_create(m);
     return rc == MPI_SUCCESS ? zipccl_mpi_listen(m) : rc;
 }
 

@@ -8,8 +8,9 @@
  *
  * Native collectives are MPI's nonblocking ones, with MPI's algorithms and MPI's own bits: unlike the
  * memory transport's they do not follow rank order.  bf16 and fp16, which MPI does not have, are
- * reduced by operators of ours that convert, compute in fp32 and round at each step; avg is MPI's sum,
- * then divided.  alltoallv and sendrecv are groups of sends and receives, since ranks with nothing to
+ * reduced by operators of ours that convert, compute in fp32 and round at each step; so are 8-bit
+ * integers, whose sums saturate in Open MPI's vector code and must wrap around; avg is MPI's sum, then
+ * divided.  alltoallv and sendrecv are groups of sends and receives, since ranks with nothing to
  * exchange do not call them.
  *
  * Failures cross processes.  A rank that fails or is aborted tells all others, and every call that

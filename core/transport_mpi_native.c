@@ -32,53 +32,75 @@ REDUCE_WITH(fp16_sum, ZIPCCL_FLOAT16, ZIPCCL_SUM)
 REDUCE_WITH(fp16_prod, ZIPCCL_FLOAT16, ZIPCCL_PROD)
 REDUCE_WITH(fp16_max, ZIPCCL_FLOAT16, ZIPCCL_MAX)
 REDUCE_WITH(fp16_min, ZIPCCL_FLOAT16, ZIPCCL_MIN)
+/* Sums of Open MPI's vector code saturate where NCCL's, and MPI's scalar ones, wrap around. */
+REDUCE_WITH(int8_sum, ZIPCCL_INT8, ZIPCCL_SUM)
+REDUCE_WITH(int8_prod, ZIPCCL_INT8, ZIPCCL_PROD)
+REDUCE_WITH(int8_max, ZIPCCL_INT8, ZIPCCL_MAX)
+REDUCE_WITH(int8_min, ZIPCCL_INT8, ZIPCCL_MIN)
+REDUCE_WITH(uint8_sum, ZIPCCL_UINT8, ZIPCCL_SUM)
+REDUCE_WITH(uint8_prod, ZIPCCL_UINT8, ZIPCCL_PROD)
+REDUCE_WITH(uint8_max, ZIPCCL_UINT8, ZIPCCL_MAX)
+REDUCE_WITH(uint8_min, ZIPCCL_UINT8, ZIPCCL_MIN)
 #undef REDUCE_WITH
 
-static int create_float(struct zipccl_mpi_float *f, MPI_User_function *const *functions)
+static int create_type(struct zipccl_mpi_type *t, MPI_Datatype same_size,
+                       MPI_User_function *const *functions)
 {
-    int rc = MPI_Type_dup(MPI_UINT16_T, &f->type);
+    int rc = MPI_Type_dup(same_size, &t->type);
 
     for (unsigned op = 0; rc == MPI_SUCCESS && op < ZIPCCL_AVG; op++)
-        rc = MPI_Op_create(functions[op], 1, &f->op[op]);
+        rc = MPI_Op_create(functions[op], 1, &t->op[op]);
+    return rc;
+}
+
+int zipccl_mpi_types_create(struct zipccl_mpi *m)
+{
+    static MPI_User_function *const functions[ZIPCCL_MPI_NUM_TYPES][ZIPCCL_AVG] = {
+        [ZIPCCL_MPI_BF16] = {bf16_sum, bf16_prod, bf16_max, bf16_min},
+        [ZIPCCL_MPI_FP16] = {fp16_sum, fp16_prod, fp16_max, fp16_min},
+        [ZIPCCL_MPI_INT8] = {int8_sum, int8_prod, int8_max, int8_min},
+        [ZIPCCL_MPI_UINT8] = {uint8_sum, uint8_prod, uint8_max, uint8_min},
+    };
+    int rc = MPI_SUCCESS;
+
+    for (unsigned i = 0; rc == MPI_SUCCESS && i < ZIPCCL_MPI_NUM_TYPES; i++)
+        rc = create_type(&m->types[i],
+                         i == ZIPCCL_MPI_BF16 || i == ZIPCCL_MPI_FP16 ? MPI_UINT16_T : MPI_UINT8_T,
+                         functions[i]);
     return rc;
 }
 
 /* Nothing may be freed that was not made. */
-static void clear_float(struct zipccl_mpi_float *f)
+void zipccl_mpi_types_clear(struct zipccl_mpi *m)
 {
-    f->type = MPI_DATATYPE_NULL;
-    for (unsigned op = 0; op < ZIPCCL_NUM_REDOPS; op++)
-        f->op[op] = MPI_OP_NULL;
+    for (unsigned i = 0; i < ZIPCCL_MPI_NUM_TYPES; i++) {
+        m->types[i].type = MPI_DATATYPE_NULL;
+        for (unsigned op = 0; op < ZIPCCL_NUM_REDOPS; op++)
+            m->types[i].op[op] = MPI_OP_NULL;
+    }
 }
 
-int zipccl_mpi_floats_create(struct zipccl_mpi *m)
+void zipccl_mpi_types_destroy(struct zipccl_mpi *m)
 {
-    static MPI_User_function *const bf16[] = {bf16_sum, bf16_prod, bf16_max, bf16_min};
-    static MPI_User_function *const fp16[] = {fp16_sum, fp16_prod, fp16_max, fp16_min};
-    int rc = create_float(&m->bf16, bf16);
-
-    return rc == MPI_SUCCESS ? create_float(&m->fp16, fp16) : rc;
+    for (unsigned i = 0; i < ZIPCCL_MPI_NUM_TYPES; i++) {
+        for (unsigned op = 0; op < ZIPCCL_NUM_REDOPS; op++)
+            if (m->types[i].op[op] != MPI_OP_NULL)
+                MPI_Op_free(&m->types[i].op[op]);
+        if (m->types[i].type != MPI_DATATYPE_NULL)
+            MPI_Type_free(&m->types[i].type);
+    }
 }
 
-void zipccl_mpi_floats_clear(struct zipccl_mpi *m)
+/* Ours, for what MPI lacks or does not add as we do; NULL: its own serves. */
+static const struct zipccl_mpi_type *own_type(const struct zipccl_mpi *m, enum zipccl_dtype dtype)
 {
-    clear_float(&m->bf16);
-    clear_float(&m->fp16);
-}
-
-static void destroy_float(struct zipccl_mpi_float *f)
-{
-    for (unsigned op = 0; op < ZIPCCL_NUM_REDOPS; op++)
-        if (f->op[op] != MPI_OP_NULL)
-            MPI_Op_free(&f->op[op]);
-    if (f->type != MPI_DATATYPE_NULL)
-        MPI_Type_free(&f->type);
-}
-
-void zipccl_mpi_floats_destroy(struct zipccl_mpi *m)
-{
-    destroy_float(&m->bf16);
-    destroy_float(&m->fp16);
+    switch (dtype) {
+    case ZIPCCL_BFLOAT16: return &m->types[ZIPCCL_MPI_BF16];
+    case ZIPCCL_FLOAT16: return &m->types[ZIPCCL_MPI_FP16];
+    case ZIPCCL_INT8: return &m->types[ZIPCCL_MPI_INT8];
+    case ZIPCCL_UINT8: return &m->types[ZIPCCL_MPI_UINT8];
+    default: return NULL;
+    }
 }
 
 /* The type of a reduction's elements, and its operator; avg sums. */
@@ -86,19 +108,20 @@ static void reduction_of(const struct zipccl_mpi *m, const struct zipccl_native_
                          MPI_Datatype *type, MPI_Op *op)
 {
     enum zipccl_redop redop = call->redop == ZIPCCL_AVG ? ZIPCCL_SUM : call->redop;
-    bool small = call->dtype == ZIPCCL_BFLOAT16 || call->dtype == ZIPCCL_FLOAT16;
-    const struct zipccl_mpi_float *f = call->dtype == ZIPCCL_BFLOAT16 ? &m->bf16 : &m->fp16;
+    const struct zipccl_mpi_type *own = own_type(m, call->dtype);
 
+    if (own != NULL) {
+        *type = own->type;
+        *op = own->op[redop];
+        return;
+    }
     switch (call->dtype) {
-    case ZIPCCL_INT8: *type = MPI_INT8_T; break;
-    case ZIPCCL_UINT8: *type = MPI_UINT8_T; break;
     case ZIPCCL_INT32: *type = MPI_INT32_T; break;
     case ZIPCCL_UINT32: *type = MPI_UINT32_T; break;
     case ZIPCCL_INT64: *type = MPI_INT64_T; break;
     case ZIPCCL_UINT64: *type = MPI_UINT64_T; break;
     case ZIPCCL_FLOAT32: *type = MPI_FLOAT; break;
-    case ZIPCCL_FLOAT64: *type = MPI_DOUBLE; break;
-    default: *type = f->type; break;
+    default: *type = MPI_DOUBLE; break;
     }
     switch (redop) {
     case ZIPCCL_PROD: *op = MPI_PROD; break;
@@ -106,8 +129,6 @@ static void reduction_of(const struct zipccl_mpi *m, const struct zipccl_native_
     case ZIPCCL_MIN: *op = MPI_MIN; break;
     default: *op = MPI_SUM; break;
     }
-    if (small)
-        *op = f->op[redop];
 }
 
 /* The limit is over: name the collective, and a rank that does not answer. */

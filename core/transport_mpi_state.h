@@ -30,8 +30,15 @@ struct zipccl_mpi_piece {
     bool done;
 };
 
-/* bf16 and fp16 as MPI sees them, with an operator for each reduction. */
-struct zipccl_mpi_float {
+/* Types that MPI does not have, or does not reduce as we do, with an operator for each reduction. */
+enum zipccl_mpi_types {
+    ZIPCCL_MPI_BF16,
+    ZIPCCL_MPI_FP16,
+    ZIPCCL_MPI_INT8,
+    ZIPCCL_MPI_UINT8,
+    ZIPCCL_MPI_NUM_TYPES
+};
+struct zipccl_mpi_type {
     MPI_Datatype type;
     MPI_Op op[ZIPCCL_NUM_REDOPS]; /* MPI_OP_NULL for avg */
 };
@@ -58,7 +65,7 @@ struct zipccl_mpi {
     size_t npieces, piece_capacity;
     void *scratch; /* of natives, grown */
     size_t scratch_bytes;
-    struct zipccl_mpi_float bf16, fp16;
+    struct zipccl_mpi_type types[ZIPCCL_MPI_NUM_TYPES];
     bool failed, mismatch;     /* 'mismatch': a peer found that this rank's call does not fit */
     uint8_t *notice, *arrived; /* [NOTICE_BYTES] sent; the next that comes */
     MPI_Request listening;
@@ -122,8 +129,8 @@ bool zipccl_mpi_has_native(const struct zipccl_transport *t, enum zipccl_op op,
                            enum zipccl_dtype dtype, enum zipccl_redop redop);
 void zipccl_mpi_abort(struct zipccl_transport *t);
 const char *zipccl_mpi_error_text(const struct zipccl_transport *t);
-void zipccl_mpi_floats_clear(struct zipccl_mpi *m);
-int zipccl_mpi_floats_create(struct zipccl_mpi *m);
-void zipccl_mpi_floats_destroy(struct zipccl_mpi *m);
+void zipccl_mpi_types_clear(struct zipccl_mpi *m);
+int zipccl_mpi_types_create(struct zipccl_mpi *m);
+void zipccl_mpi_types_destroy(struct zipccl_mpi *m);
 
 #endif

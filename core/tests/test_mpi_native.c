@@ -41,7 +41,7 @@ static void put(enum zipccl_dtype dtype, void *buf, size_t i, unsigned value)
 {
     size_t size = zipccl_dtype_size(dtype);
     char *p = (char *)buf + i * size;
-    uint64_t whole = value;
+    uint64_t whole = size == 1 ? 60 * value : value; /* sums of bytes wrap around */
     float f = (float)value;
     double d = value;
     uint16_t half;
