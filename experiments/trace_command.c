@@ -9,6 +9,7 @@
 #include "experiments/import_command.h"
 #include "experiments/inspect.h"
 #include "experiments/program.h"
+#include "experiments/rescale_command.h"
 #include "experiments/spare_trace.h"
 #include "traces/info.h"
 
@@ -33,7 +34,9 @@ static const char doc[] =
     "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
     "options\n"
     "  export FORMAT TRACE -o PREFIX\n"
-    "                           write a trace as files of other tools (chakra)";
+    "                           write a trace as files of other tools (chakra)\n"
+    "  rescale TRACE --ranks N -o OUT\n"
+    "                           the same for more or fewer data-parallel ranks";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -63,20 +66,22 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int zipccl_trace_command(int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table,
-        parse_option,
-        "info TRACE | import FILE... -o OUT | export FORMAT TRACE -o PREFIX",
-        doc,
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {option_table,
+                                     parse_option,
+                                     "info TRACE | import FILE... -o OUT | export FORMAT TRACE -o "
+                                     "PREFIX | rescale TRACE --ranks N -o OUT",
+                                     doc,
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct options options = {0};
     struct zipccl_error error = {""};
     bool helped;
 
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return zipccl_export_command(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "rescale") == 0)
+        return zipccl_rescale_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "import") == 0)
         return zipccl_import_command(argc - 1, argv + 1);
     int code = zipccl_parse_options(&argp, argc, argv, program, "zipccl trace", &options, &helped);
@@ -84,9 +89,9 @@ int zipccl_trace_command(int argc, char **argv)
     if (code != ZIPCCL_EXIT_OK || helped)
         return code;
     if (options.action == NULL || strcmp(options.action, "info") != 0)
-        return zipccl_usage_error(program,
-                                  "trace: expected 'info', 'import' or 'export', found '%s'",
-                                  options.action != NULL ? options.action : "nothing");
+        return zipccl_usage_error(
+            program, "trace: expected 'info', 'import', 'export' or 'rescale', found '%s'",
+            options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace info: name a trace");
     zipccl_status status = zipccl_inspect(options.path, options.json, zipccl_output_spare_trace,
