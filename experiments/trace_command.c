@@ -10,6 +10,7 @@
 #include "experiments/import_command.h"
 #include "experiments/inspect.h"
 #include "experiments/program.h"
+#include "experiments/rescale_command.h"
 #include "experiments/spare_trace.h"
 #include "traces/check.h"
 #include "traces/info.h"
@@ -40,7 +41,9 @@ static const char doc[] =
     "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
     "options\n"
     "  export FORMAT TRACE -o PREFIX\n"
-    "                           write a trace as files of other tools (chakra)";
+    "                           write a trace as files of other tools (chakra)\n"
+    "  rescale TRACE --ranks N -o OUT\n"
+    "                           the same for more or fewer data-parallel ranks";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -84,7 +87,7 @@ int zipccl_trace_command(int argc, char **argv)
         option_table,
         parse_option,
         "info TRACE | check TRACE | import FILE... -o OUT | generate ... -o OUT | models | "
-        "export FORMAT TRACE -o PREFIX",
+        "export FORMAT TRACE -o PREFIX | rescale TRACE --ranks N -o OUT",
         doc,
         NULL,
         NULL,
@@ -95,6 +98,8 @@ int zipccl_trace_command(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return zipccl_export_command(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "rescale") == 0)
+        return zipccl_rescale_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "import") == 0)
         return zipccl_import_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "generate") == 0)
@@ -108,10 +113,11 @@ int zipccl_trace_command(int argc, char **argv)
     bool checks = options.action != NULL && strcmp(options.action, "check") == 0;
 
     if (!checks && (options.action == NULL || strcmp(options.action, "info") != 0))
-        return zipccl_usage_error(program,
-                                  "trace: expected 'info', 'check', 'import', 'generate', 'models' "
-                                  "or 'export', found '%s'",
-                                  options.action != NULL ? options.action : "nothing");
+        return zipccl_usage_error(
+            program,
+            "trace: expected 'info', 'check', 'import', 'generate', 'models', "
+            "'export' or 'rescale', found '%s'",
+            options.action != NULL ? options.action : "nothing");
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace %s: name a trace", options.action);
     if (checks)

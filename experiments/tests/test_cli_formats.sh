@@ -54,4 +54,16 @@ refuses "no -o PREFIX" "$zipccl" trace export chakra "$moe"
 refuses "none/x.0.et" "$zipccl" trace export chakra "$moe" -o none/x
 refuses "groups alone" "$zipccl" trace import ranks/moe.comm_group.json -o x.jsonl
 
+# A trace of other ranks: the data-parallel group grows, the experts' one stays.
+works "dp: 64 members become 128" "$zipccl" trace rescale "$moe" --ranks 128 -o moe128.jsonl
+works "ep: 64 members, as before, in 2 groups" "$zipccl" trace rescale "$moe" --ranks 128 -o moe128.jsonl
+works "ranks     128" "$zipccl" trace info moe128.jsonl
+works "19 found, 0 missing" "$zipccl" trace info moe128.jsonl
+works "simulated" "$zipccl" replay moe128.jsonl -c "$a100" --set nodes=16 -f t0 --ratio 1.4
+works "128 to 64 ranks" "$zipccl" trace rescale moe128.jsonl --ranks 64 -o moe64.jsonl
+refuses "64 ranks to 96" "$zipccl" trace rescale "$moe" --ranks 96 -o x.jsonl
+refuses "no such group" "$zipccl" trace rescale "$moe" --ranks 128 --scale tp -o x.jsonl
+refuses "expected 1 to 1048576" "$zipccl" trace rescale "$moe" --ranks many -o x.jsonl
+refuses "no --ranks" "$zipccl" trace rescale "$moe" -o x.jsonl
+refuses "overwrite" "$zipccl" trace rescale moe64.jsonl --ranks 128 -o moe64.jsonl
 finish

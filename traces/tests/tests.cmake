@@ -37,6 +37,8 @@ zipccl_criterion_test(test_import_archive
     LIBS zipccl_traces zipccl::yajl zipccl::archive ZLIB::ZLIB)
 zipccl_criterion_test(test_export_chakra SOURCES tests/test_export_chakra.c tests/scratch.c
     LIBS zipccl_traces m)
+zipccl_criterion_test(test_rescale SOURCES tests/test_rescale.c tests/scratch.c
+    LIBS zipccl_traces)
 # Sanitizers keep what is freed, and are slow: a smaller file then.
 if(ZIPCCL_SANITIZE)
     set(ZIPCCL_MEMORY_TEST_MB 20)

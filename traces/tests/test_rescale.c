@@ -1,0 +1,141 @@
+/*
+ * test_rescale.c - traces of other numbers of ranks
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "traces/rescale.h"
+#include "traces/tests/scratch.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(rescale, .fini = scratch_remove);
+
+static struct zipccl_error error;
+static struct zipccl_rescale_report report;
+
+/* 2 x tp 2, dp every second rank. */
+#define HEADER                                                                                     \
+    "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"t\",\"provenance\":\"generated\","      \
+    "\"generator\":\"test\",\"nranks\":4,\"ranks_per_node\":4,\"recorded_step_s\":1,\"streams\":[" \
+    "\"compute\",\"a\"],\"groups\":[{\"name\":\"tp\",\"size\":2},{\"name\":\"dp\",\"size\":2,"     \
+    "\"stride\":2}]}\n"
+#define CALL(id, op, group, count, more)                                                           \
+    "{\"id\":" id ",\"kind\":\"collective\",\"op\":\"" op "\",\"group\":\"" group "\",\"dtype\":"  \
+    "\"bf16\",\"count\":" count ",\"stream\":\"a\",\"recorded_s\":1e-3" more "}\n"
+
+static const char text[] = HEADER
+    "{\"id\":1,\"kind\":\"compute\",\"duration_by_rank_s\":[1,2,3,4]}\n" CALL("2", "all_gather",
+                                                                              "dp", "101", "")
+        CALL("3", "all_reduce", "dp", "64", ",\"redop\":\"sum\"") CALL(
+            "4", "all_gather", "tp", "100", ",\"ranks\":[0,1]") "{\"kind\":\"end\",\"events\":4}\n";
+
+static struct zipccl_trace *load(const char *name, const char *bytes)
+{
+    char path[SCRATCH_PATH];
+    struct zipccl_trace *trace;
+
+    if (bytes != NULL)
+        scratch_write(path, name, bytes, strlen(bytes));
+    cr_assert_eq(zipccl_trace_load(scratch_path(path, name), &trace, &error), ZIPCCL_OK, "%s",
+                 error.text);
+    return trace;
+}
+
+static struct zipccl_trace *rescale(const struct zipccl_trace *t, uint32_t nranks)
+{
+    struct zipccl_rescale_options options = {.nranks = nranks};
+    char out[SCRATCH_PATH];
+
+    cr_assert_eq(zipccl_trace_rescale(t, &options, scratch_path(out, "o.jsonl"), &report, &error),
+                 ZIPCCL_OK, "%s", error.text);
+    return load("o.jsonl", NULL);
+}
+
+Test(rescale, data_parallel_groups_grow_and_others_are_copied)
+{
+    struct zipccl_trace *t = load("t.jsonl", text), *o = rescale(t, 8);
+    const struct zipccl_trace_group *tp = &o->header.groups[0], *dp = &o->header.groups[1];
+
+    cr_expect(o->header.nranks == 8 && o->header.recorded_step_s < 0);
+    cr_expect(tp->size == 2 && tp->nparts == 4 && tp->ranks[4] == 4 && tp->ranks[5] == 5);
+    cr_expect(dp->size == 4 && dp->nparts == 2 && dp->ranks[1] == 2 && dp->ranks[2] == 4);
+    cr_expect_eq(o->events[0].duration_by_rank_s[5], 2);
+    cr_expect_eq(o->events[1].count, 51, "half the shard, rounded up");
+    cr_expect(o->events[1].recorded_s < 0);
+    cr_expect_eq(o->events[2].count, 64);
+    cr_expect(o->events[3].count == 100 && o->events[3].recorded_s > 0);
+    cr_expect(o->events[3].nranks == 4 && o->events[3].ranks[2] == 4);
+    cr_expect(report.nshards == 1 && report.nrounded == 1 && report.ntimes == 2);
+    zipccl_trace_destroy(t);
+    zipccl_trace_destroy(o);
+}
+
+Test(rescale, back_to_fewer_ranks_gives_what_was)
+{
+    struct zipccl_trace *t = load("t.jsonl", text), *o = rescale(t, 8), *back;
+
+    zipccl_trace_destroy(t);
+    back = rescale(o, 4);
+    cr_expect_eq(back->header.nranks, 4);
+    cr_expect(back->header.groups[1].size == 2 && back->header.groups[1].ranks[1] == 2);
+    cr_expect_eq(back->header.groups[0].nparts, 2);
+    cr_expect_eq(back->events[1].count, 102, "what was rounded stays");
+    cr_expect_eq(back->events[3].nranks, 2);
+    zipccl_trace_destroy(o);
+    o = rescale(back, 2);
+    cr_expect(o->header.groups[1].size == 1 && o->header.ranks_per_node == 0);
+    zipccl_trace_destroy(o);
+    zipccl_trace_destroy(back);
+}
+
+static void refused(const struct zipccl_trace *t, uint32_t nranks, const char *scaled,
+                    const char *found)
+{
+    struct zipccl_rescale_options options = {
+        .nranks = nranks, .scaled = &scaled, .nscaled = scaled != NULL};
+    char out[SCRATCH_PATH];
+
+    cr_expect_eq(zipccl_trace_rescale(t, &options, scratch_path(out, "x.jsonl"), &report, &error),
+                 ZIPCCL_ERR_INPUT);
+    cr_expect_not_null(strstr(error.text, found), "%s", error.text);
+}
+
+Test(rescale, what_cannot_be_is_refused)
+{
+    struct zipccl_trace *t = load("t.jsonl", text);
+
+    refused(t, 6, NULL, "4 ranks to 6, expected a multiple or a divisor");
+    refused(t, 0, NULL, "4 ranks to 0");
+    refused(t, 8, "ep", "group ep: no such group");
+    refused(t, 1, NULL, "group tp: it stays and would be cut");
+    refused(t, 2, "tp", "group tp: it does not shrink evenly");
+    zipccl_trace_destroy(t);
+    t = load("t.jsonl", HEADER CALL("1", "sendrecv", "dp", "4",
+                                    ",\"pairs\":[[0,1]]") "{\"kind\":\"end\",\"events\":1}\n");
+    refused(t, 8, NULL, "group dp: a call that is uneven or in pairs");
+    zipccl_trace_destroy(t);
+    t = load("t.jsonl", HEADER "{\"id\":1,\"kind\":\"compute\",\"ranks\":[3],\"duration_s\":1}\n"
+                               "{\"kind\":\"end\",\"events\":1}\n");
+    refused(t, 2, NULL, "event 1 is of ranks that are not in the new world");
+    zipccl_trace_destroy(t);
+}
+
+Test(rescale, names_tell_which_groups_grow)
+{
+    static const struct {
+        const char *name;
+        uint32_t size;
+        bool grows;
+    } cases[] = {{"dp", 2, true},       {"fsdp", 8, true},  {"dp_ep", 2, true},  {"tp", 8, false},
+                 {"pp.even", 2, false}, {"ep", 8, false},   {"world", 8, true},  {"n8", 8, true},
+                 {"n4", 4, false},      {"EP_DP", 2, true}, {"adapt", 2, false}, {"dp0", 2, true}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct zipccl_trace_group g = {cases[i].name, 8 / cases[i].size, cases[i].size, NULL};
+        struct zipccl_trace_header h = {.nranks = 8, .ngroups = 1, .groups = &g};
+
+        cr_expect_eq(zipccl_rescale_grows(&h, 0), cases[i].grows, "%s", cases[i].name);
+    }
+}
