@@ -360,10 +360,15 @@ zipccl_status zipccl_export_chakra(const struct zipccl_trace *trace, const char 
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_export_chakra: NULL argument");
     memset(e.report, 0, sizeof *e.report);
     status = prepare(&e);
+    if (status == ZIPCCL_OK)
+        status = chakra_check_targets(prefix, trace->header.nranks, error);
     for (; status == ZIPCCL_OK && e.rank < trace->header.nranks; e.rank++)
         status = write_rank(&e, prefix);
     if (status == ZIPCCL_OK)
         status = chakra_write_groups(prefix, &trace->header, error);
+    /* Folders may have come meanwhile. */
+    if (status == ZIPCCL_OK)
+        status = chakra_check_targets(prefix, trace->header.nranks, error);
     status = chakra_rename_all(prefix, trace->header.nranks, status, error);
     for (uint32_t g = 0; e.part != NULL && g < trace->header.ngroups; g++)
         free(e.part[g]);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <traces/chakra.pb-c.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@
 
 struct chakra_writer {
     FILE *file;
-    char *path;
+    char *path; /* as it will be, for errors */
     struct zipccl_error *error;
     unsigned char *bytes;
     size_t room;
@@ -47,6 +48,23 @@ static zipccl_status failed(const char *path, struct zipccl_error *error)
 static zipccl_status nomem(const char *path, struct zipccl_error *error)
 {
     return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
+}
+
+/* Open the temporary file of 'rank'; '*path' is the name it will get, malloc, also after a failure. */
+static zipccl_status open_partial(const char *prefix, uint32_t rank, char **path, FILE **file,
+                                  struct zipccl_error *error)
+{
+    char *partial = name_of(prefix, rank, true);
+    zipccl_status status = ZIPCCL_OK;
+
+    *path = name_of(prefix, rank, false);
+    *file = partial != NULL && *path != NULL ? fopen(partial, "wb") : NULL;
+    if (partial == NULL || *path == NULL)
+        status = nomem(prefix, error);
+    else if (*file == NULL)
+        status = failed(*path, error);
+    free(partial);
+    return status;
 }
 
 static zipccl_status reserve(struct chakra_writer *w, size_t n)
@@ -104,11 +122,9 @@ zipccl_status chakra_writer_open(const char *prefix, uint32_t rank, const char *
     if (w == NULL)
         return nomem(prefix, error);
     w->error = error;
-    w->path = name_of(prefix, rank, true);
-    w->file = w->path != NULL ? fopen(w->path, "wb") : NULL;
-    status = w->path == NULL   ? nomem(prefix, error)
-             : w->file == NULL ? failed(w->path, error)
-                               : put_metadata(w, generator);
+    status = open_partial(prefix, rank, &w->path, &w->file, error);
+    if (status == ZIPCCL_OK)
+        status = put_metadata(w, generator);
     if (status != ZIPCCL_OK)
         return chakra_writer_close(w, status);
     *out = w;
@@ -241,13 +257,12 @@ zipccl_status chakra_writer_close(struct chakra_writer *w, zipccl_status status)
 zipccl_status chakra_write_groups(const char *prefix, const struct zipccl_trace_header *h,
                                   struct zipccl_error *error)
 {
-    char *path = name_of(prefix, GROUPS, true);
-    FILE *file = path != NULL ? fopen(path, "w") : NULL;
-    zipccl_status status = ZIPCCL_OK;
+    char *path;
+    FILE *file;
+    zipccl_status status = open_partial(prefix, GROUPS, &path, &file, error);
     uint64_t number = 0;
 
-    if (file == NULL) {
-        status = path == NULL ? nomem(prefix, error) : failed(path, error);
+    if (status != ZIPCCL_OK) {
         free(path);
         return status;
     }
@@ -268,6 +283,31 @@ zipccl_status chakra_write_groups(const char *prefix, const struct zipccl_trace_
     if (fclose(file) != 0 && status == ZIPCCL_OK)
         status = failed(path, error);
     free(path);
+    return status;
+}
+
+/* Whether a file can come to the name 'path'. */
+static zipccl_status check_target(const char *path, struct zipccl_error *error)
+{
+    struct stat info;
+
+    if (lstat(path, &info) != 0)
+        return errno == ENOENT ? ZIPCCL_OK : failed(path, error);
+    if (S_ISDIR(info.st_mode))
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: a folder, expected a file or nothing", path);
+    return ZIPCCL_OK;
+}
+
+zipccl_status chakra_check_targets(const char *prefix, uint32_t nranks, struct zipccl_error *error)
+{
+    zipccl_status status = ZIPCCL_OK;
+
+    for (uint32_t i = 0; i <= nranks && status == ZIPCCL_OK; i++) {
+        char *path = name_of(prefix, i < nranks ? i : GROUPS, false);
+
+        status = path != NULL ? check_target(path, error) : nomem(prefix, error);
+        free(path);
+    }
     return status;
 }
 

@@ -37,6 +37,9 @@ zipccl_status chakra_writer_close(struct chakra_writer *w, zipccl_status status)
 zipccl_status chakra_write_groups(const char *prefix, const struct zipccl_trace_header *header,
                                   struct zipccl_error *error);
 
+/* Refuse names that files cannot get, as a folder has one of them: ZIPCCL_ERR_IO. */
+zipccl_status chakra_check_targets(const char *prefix, uint32_t nranks, struct zipccl_error *error);
+
 /* Give all files their names, or with a 'status' of failure remove them; returns that. */
 zipccl_status chakra_rename_all(const char *prefix, uint32_t nranks, zipccl_status status,
                                 struct zipccl_error *error);

@@ -51,7 +51,12 @@ works "--output" "$zipccl" trace export --help
 refuses "expected the format 'chakra'" "$zipccl" trace export goal "$moe" -o x
 refuses "name a trace" "$zipccl" trace export chakra
 refuses "no -o PREFIX" "$zipccl" trace export chakra "$moe"
-refuses "none/x.0.et" "$zipccl" trace export chakra "$moe" -o none/x
+refuses "none/deep/x.0.et: No such" "$zipccl" trace export chakra "$moe" -o none/deep/x
+works "64 files" "$zipccl" trace export chakra "$moe" -o new_folder/x
+[ -f new_folder/x.63.et ] || failed "no files in a new folder"
+mkdir new_folder/y.9.et
+refuses "new_folder/y.9.et: a folder" "$zipccl" trace export chakra "$moe" -o new_folder/y
+[ ! -e new_folder/y.0.et ] || failed "half an export"
 refuses "groups alone" "$zipccl" trace import ranks/moe.comm_group.json -o x.jsonl
 
 # A trace of other ranks: the data-parallel group grows, the experts' one stays.

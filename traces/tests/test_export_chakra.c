@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(export_chakra, .fini = scratch_remove);
@@ -192,12 +193,38 @@ Test(export_chakra, nothing_is_left_after_a_failure)
     size_t before;
 
     cr_expect_eq(zipccl_export_chakra(t, "/nowhere/x", &report, &error), ZIPCCL_ERR_IO);
-    cr_expect_not_null(strstr(error.text, "/nowhere/x.0.et"), "%s", error.text);
+    cr_expect_not_null(strstr(error.text, "/nowhere/x.0.et: "), "%s", error.text);
     zipccl_trace_destroy(t);
     t = load(text); /* more instances than are written out */
     before = scratch_count();
     cr_expect_eq(zipccl_export_chakra(t, scratch_path(prefix, "x"), &report, &error),
                  ZIPCCL_ERR_INPUT);
     cr_expect_eq(scratch_count(), before);
+    zipccl_trace_destroy(t);
+}
+
+Test(export_chakra, a_folder_in_the_way_leaves_all_files_as_they_were)
+{
+    struct zipccl_trace *t = load(HEADER "{\"id\":1,\"kind\":\"compute\",\"duration_s\":1}\n"
+                                         "{\"kind\":\"end\",\"events\":1}\n");
+    static const char *const names[] = {"x.3.et", "x.comm_group.json"};
+    char prefix[SCRATCH_PATH], path[SCRATCH_PATH], *text;
+    size_t before, n;
+
+    for (size_t i = 0; i < 2; i++) {
+        scratch_write(path, "x.0.et", "old", 3);
+        cr_assert_eq(mkdir(scratch_path(path, names[i]), 0700), 0);
+        before = scratch_count();
+        cr_expect_eq(zipccl_export_chakra(t, scratch_path(prefix, "x"), &report, &error),
+                     ZIPCCL_ERR_IO);
+        cr_expect_not_null(strstr(error.text, names[i]), "%s", error.text);
+        cr_expect_not_null(strstr(error.text, "a folder"), "%s", error.text);
+        cr_expect_eq(scratch_count(), before);
+        text = scratch_read(scratch_path(path, "x.0.et"), &n);
+        cr_assert_not_null(text);
+        cr_expect_str_eq(text, "old");
+        free(text);
+        rmdir(scratch_path(path, names[i]));
+    }
     zipccl_trace_destroy(t);
 }
