@@ -7,13 +7,13 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "models/cluster_keys.h"
+#include "models/yaml_file.h"
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const char *const zipccl_cluster_key_names[NUM_KEYS] = {
     [KEY_NODES] = "nodes",
@@ -280,37 +280,6 @@ static zipccl_status explain(const char *path, cyaml_err_t err, const struct loa
     return explain_rest(path, err, log, error);
 }
 
-/* libcyaml reads the first document and would leave the others out without a word. */
-static zipccl_status check_single(const char *path, struct zipccl_error *error)
-{
-    char text[512];
-    FILE *f = fopen(path, "r");
-    bool content = false, ended = false, line_start = true;
-    unsigned line = 0, second = 0;
-
-    if (f == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    while (second == 0 && fgets(text, sizeof(text), f) != NULL) {
-        bool marker = line_start && strncmp(text, "---", 3) == 0 && strchr(" \t\r\n", text[3]);
-        size_t blank = strspn(text, " \t\r\n");
-
-        line += line_start;
-        if (line_start && strncmp(text, "...", 3) == 0)
-            ended = true;
-        else if ((marker && content) || (ended && text[blank] != 0 && text[blank] != '#'))
-            second = line;
-        else if (!marker && text[blank] != 0 && text[0] != '%' && text[blank] != '#')
-            content = true;
-        line_start = strchr(text, '\n') != NULL;
-    }
-    fclose(f);
-    if (second == 0)
-        return ZIPCCL_OK;
-    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                       "%s: line %u: a second document, expected one cluster in a file", path,
-                       second);
-}
-
 zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_yaml **out,
                                        struct zipccl_error *error)
 {
@@ -321,15 +290,9 @@ zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_y
                              .log_level = CYAML_LOG_ERROR,
                              .flags = CYAML_CFG_DEFAULT};
     struct zipccl_cluster_yaml *yaml = NULL;
-    struct stat st;
     cyaml_err_t err;
 
-    if (stat(path, &st) != 0)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: not a file; expected a cluster in YAML",
-                           path);
-    ZIPCCL_TRY(check_single(path, error));
+    ZIPCCL_TRY(zipccl_yaml_check_file(path, "a cluster", "one cluster", error));
     err = cyaml_load_file(path, &config, &top_schema, (cyaml_data_t **)&yaml, NULL);
     if (err == CYAML_ERR_FILE_OPEN)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));

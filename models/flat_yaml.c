@@ -5,12 +5,13 @@
  */
 #include "models/flat_yaml.h"
 
+#include "models/yaml_file.h"
+
 #include <cyaml/cyaml.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The first error that libcyaml logs, and the first line it names. */
 struct load_log {
@@ -111,16 +112,11 @@ zipccl_status zipccl_flat_yaml_load(const char *path, const char *what, const ch
                              .flags = CYAML_CFG_DEFAULT};
     struct schema schema;
     char **values = NULL;
-    struct stat st;
     cyaml_err_t err;
 
     if (n > ZIPCCL_FLAT_YAML_MAX_KEYS)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_flat_yaml_load: too many keys");
-    if (stat(path, &st) != 0)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: not a file; expected %s in YAML", path,
-                           what);
+    ZIPCCL_TRY(zipccl_yaml_check_file(path, what, "one", error));
     make_schema(&schema, keys, n);
     err = cyaml_load_file(path, &config, &schema.top, (cyaml_data_t **)&values, NULL);
     if (err == CYAML_ERR_FILE_OPEN)

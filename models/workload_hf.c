@@ -87,6 +87,12 @@ static int find_type(struct reader *r)
     return -1;
 }
 
+/* Width of a head where the file names none; 0, which is refused, where heads do not divide. */
+static uint32_t head_dim(const struct zipccl_workload_model *m)
+{
+    return m->heads > 0 && m->hidden % m->heads == 0 ? m->hidden / m->heads : 0;
+}
+
 static void read_gpt2(struct reader *r, struct zipccl_workload_model *m)
 {
     m->layers = number(r, "n_layer", UINT32_MAX);
@@ -96,7 +102,7 @@ static void read_gpt2(struct reader *r, struct zipccl_workload_model *m)
     m->vocab = number(r, "vocab_size", UINT32_MAX);
     m->positions = number(r, "n_positions", UINT32_MAX);
     m->kv_heads = m->heads;
-    m->head_dim = m->heads > 0 ? m->hidden / m->heads : 0;
+    m->head_dim = head_dim(m);
     m->layernorm = m->bias = true;
     m->tied = flag(r, "tie_word_embeddings", true);
 }
@@ -147,7 +153,7 @@ static void read_llama(struct reader *r, int type, struct zipccl_workload_model 
         m->v_dim = number(r, "v_head_dim", UINT32_MAX);
     } else {
         m->kv_heads = number(r, "num_key_value_heads", m->heads);
-        m->head_dim = number(r, "head_dim", m->heads > 0 ? m->hidden / m->heads : 0);
+        m->head_dim = number(r, "head_dim", head_dim(m));
     }
     if (type == MIXTRAL || type == QWEN3_MOE || type == DEEPSEEK)
         read_experts(r, type, m);

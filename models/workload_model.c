@@ -104,6 +104,11 @@ zipccl_status zipccl_workload_model_check(const struct zipccl_workload_model *m,
         if (m->nope_dim == 0 || m->v_dim == 0)
             return wrong(from, "nope_dim, v_dim", "0 with latent attention, expected 1 or more",
                          error);
+    } else if (m->head_dim == 0 && m->hidden % m->heads != 0) {
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%.200s: heads %u does not divide hidden %u, expected a divisor, or the "
+                           "width of a head as head_dim",
+                           from, m->heads, m->hidden);
     } else if (m->head_dim == 0 || m->kv_heads == 0) {
         return wrong(from, "head_dim, kv_heads", "0, expected 1 or more", error);
     } else if (m->heads % m->kv_heads != 0) {

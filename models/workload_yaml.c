@@ -85,6 +85,8 @@ static zipccl_status parse(const struct key *key, const char *text, struct zipcc
         for (const char *p = text; *p != 0; p++)
             if ((unsigned char)*p < 0x20 || *p == 0x7f)
                 return zipccl_fail(error, ZIPCCL_ERR_INPUT, "control characters, expected none");
+        if (text[strspn(text, " ")] == 0)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "blank, expected a text");
         if (strlen(text) >= key->size)
             return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%zu characters, expected at most %zu",
                                strlen(text), key->size - 1);

@@ -368,3 +368,17 @@ Test(cluster, puts_only_what_is_a_value_with_a_source)
     cr_assert_eq(zipccl_cluster_put(file, "nic.rat", "59MBps", "x", &error), ZIPCCL_ERR_ARG);
     zipccl_cluster_close(file);
 }
+
+Test(cluster, a_file_of_many_bytes_is_not_read)
+{
+    char path[] = "/tmp/zipccl-cluster-XXXXXX";
+    struct zipccl_cluster_file *file = NULL;
+    struct zipccl_error error = {""};
+    int fd = mkstemp(path);
+
+    cr_assert(fd >= 0 && ftruncate(fd, (off_t)20 << 30) == 0);
+    close(fd);
+    cr_expect_eq(zipccl_cluster_open(path, NULL, &file, &error), ZIPCCL_ERR_INPUT);
+    cr_expect_not_null(strstr(error.text, "21474836480 bytes"), "%s", error.text);
+    unlink(path);
+}

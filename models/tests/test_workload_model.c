@@ -150,6 +150,23 @@ Test(workload, wrong_descriptions_are_refused)
         {".yaml", TINY "ffn: 128\ngated: yes\n", "expected true or false"},
         {".yaml", TINY "ffn: 128\nkv_heads: 3\n", "does not divide heads"},
         {".yaml", TINY "ffn: 128\nffn: 64\n", "ffn"},
+        {".yaml", TINY "ffn: 128\n---\n" TINY, "a second document, expected one in a file"},
+        {".yaml",
+         "name: \"  \"\ndescription: d\nsource: s\nlayers: 2\nhidden: 8\nheads: 1\nvocab: 8\n"
+         "ffn: 8\n",
+         "line 1: key \"name\": blank"},
+        {".yaml",
+         "name: t\ndescription: d\nsource: s\nlayers: 2\nhidden: 64\nheads: 5\nvocab: 8\n"
+         "ffn: 8\n",
+         "heads 5 does not divide hidden 64"},
+        {".json",
+         "{\"model_type\":\"llama\",\"hidden_size\":64,\"intermediate_size\":256,"
+         "\"num_attention_heads\":5,\"num_hidden_layers\":8,\"vocab_size\":64}",
+         "heads 5 does not divide hidden 64"},
+        {".json",
+         "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":5,"
+         "\"n_positions\":8,\"vocab_size\":64}",
+         "heads 5 does not divide hidden 64"},
         {".yaml", TINY "experts: 4\ntopk: 5\nexpert_ffn: 64\n", "topk"},
         {".yaml", TINY "ffn: 128\ntopk: 2\n", "experts"},
         {".yaml", TINY, "ffn"},
