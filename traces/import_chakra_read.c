@@ -50,6 +50,18 @@ static bool is_text(const unsigned char *p, size_t n, unsigned char tag)
     return true;
 }
 
+/* JSON that begins with a line break looks like a message of 123 or 91 bytes with a text. */
+static bool opens_json(const char *head, size_t nbytes)
+{
+    size_t i = 1;
+
+    if (nbytes == 0 || (head[0] != '{' && head[0] != '['))
+        return false;
+    while (i < nbytes && strchr(" \t\r\n", head[i]) != NULL && head[i] != '\0')
+        i++;
+    return i < nbytes && head[i] != '\0' && strchr("\"{[]}", head[i]) != NULL;
+}
+
 /* The metadata's version, or its first attribute's name; without them, a node. */
 bool chakra_is_protobuf(const char *head, size_t nbytes)
 {
@@ -57,7 +69,7 @@ bool chakra_is_protobuf(const char *head, size_t nbytes)
     uint64_t length, inner;
     size_t used, more;
 
-    if (!varint(p, nbytes, &length, &used) || length > MAX_MESSAGE)
+    if (opens_json(head, nbytes) || !varint(p, nbytes, &length, &used) || length > MAX_MESSAGE)
         return false;
     p += used;
     nbytes -= used;

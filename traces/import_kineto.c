@@ -206,6 +206,9 @@ static zipccl_status check_file(struct kineto_import *k, const struct kineto_fil
 
     ZIPCCL_TRY(zipccl_import_count(&at, true, "untimed events", f->first_untimed, f->nuntimed,
                                    "events whose time is no number are left out"));
+    ZIPCCL_TRY(zipccl_import_count(&at, true, "dropped collectives", f->first_dropped, f->ndropped,
+                                   "NCCL kernels whose time is no number: their collectives are "
+                                   "missing from the trace"));
     ZIPCCL_TRY(zipccl_import_count(&at, false, "no JSON", 0, f->nreplaced,
                                    "values that JSON lacks (NaN, infinities) and control "
                                    "characters in strings, read as null and as spaces"));
@@ -215,6 +218,13 @@ static zipccl_status check_file(struct kineto_import *k, const struct kineto_fil
                                          "file of one rank");
     if (f->nnccl > 0 || f->nforeign > 0)
         return check_span(k, f);
+    place.line = f->first_dropped;
+    if (f->ndropped > 0)
+        return zipccl_place_fail(&place,
+                                 "NCCL kernels, none with a time (%" PRIu64
+                                 " dropped), expected \"ts\" and \"dur\" that are numbers, \"dur\" "
+                                 "of 0 or more",
+                                 f->ndropped);
     if (f->nkernels == 0)
         return zipccl_place_fail(
             &place,

@@ -142,9 +142,10 @@ struct kineto_file {
     uint64_t nevents, nkernels, nnccl, nforeign, nsteps, nother_backend;
     int64_t nccl_ns, foreign_ns, kernel_first_ns, kernel_last_ns;
     uint64_t nreplaced; /* NaN, infinities and control characters */
-    uint64_t nuntimed;  /* events whose time is no number */
+    uint64_t nuntimed;  /* events whose time is no number, but for NCCL kernels */
     uint64_t first_untimed;
-    struct et_beside *beside; /* the execution trace of the same rank, NULL: none */
+    uint64_t ndropped, first_dropped; /* NCCL kernels whose time is no number; line of the first */
+    struct et_beside *beside;         /* the execution trace of the same rank, NULL: none */
     uint64_t nccl_pid,
         second_gpu; /* hash of the first NCCL kernel's GPU; line of another's, 0: none */
 };

@@ -374,7 +374,10 @@ zipccl_status kineto_take_event(struct kineto_file *f, struct kineto_texts *text
         (e->values[KINETO_KEY_DUR].given &&
          !kineto_nanoseconds(text_of(e, KINETO_KEY_DUR), &length)) ||
         length < 0) {
-        f->first_untimed = f->nuntimed++ == 0 ? e->line : f->first_untimed;
+        if (kernel && kineto_kernel_kind(name) == KINETO_NCCL)
+            f->first_dropped = f->ndropped++ == 0 ? e->line : f->first_dropped;
+        else
+            f->first_untimed = f->nuntimed++ == 0 ? e->line : f->first_untimed;
         return ZIPCCL_OK;
     }
     if (kernel || memory)

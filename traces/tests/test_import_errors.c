@@ -126,6 +126,26 @@ Test(import_errors, unknown_formats_name_those_that_are_known)
     cr_expect_not_null(strstr(error.text, "\"kineto2\""), "%s", error.text);
 }
 
+Test(import_errors, json_of_another_kind_is_of_no_known_format)
+{
+    static const char *const texts[] = {"{\n    \"a\": 1,\n    \"b\": [2, 3]\n}\n",
+                                        "[\n  {\"a long enough text to be one of protobuf\": 1}]",
+                                        "{\"a\": 1}", "[]"};
+    char path[SCRATCH_PATH], out[SCRATCH_PATH];
+    const char *paths[] = {path};
+    struct zipccl_error error = {""};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        scratch_write(path, "x.json", texts[i], strlen(texts[i]));
+        cr_expect_eq(
+            zipccl_import(NULL, paths, 1, scratch_path(out, "o.jsonl"), NULL, NULL, &error),
+            ZIPCCL_ERR_INPUT);
+        cr_expect_not_null(strstr(error.text, "no known format, expected one of"), "%zu: %s", i,
+                           error.text);
+        cr_expect_not_null(strstr(error.text, "chakra"), "%s", error.text);
+    }
+}
+
 Test(import_errors, a_folder_that_is_not_there_is_an_io_error)
 {
     char path[SCRATCH_PATH], out[SCRATCH_PATH];

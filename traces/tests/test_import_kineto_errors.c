@@ -87,6 +87,37 @@ Test(kineto_errors, files_without_what_is_needed_say_how_to_record_it)
     refused(1, NULL, "no \"traceEvents\"", "PyTorch profiler");
 }
 
+#define NO_TIME                                                                                    \
+    "\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"" REDUCE "\", \"ts\": 3, \"dur\": %s"
+
+Test(kineto_errors, collectives_without_a_time_are_counted)
+{
+    static const char *const times[] = {"\"x\"", "-5", "NaN"};
+    struct zipccl_import_options strict;
+    struct zipccl_trace *t;
+    struct kineto_text k;
+    char path[SCRATCH_PATH];
+
+    zipccl_import_options_init(&strict);
+    strict.strict = true;
+    kineto_begin(&k, 0, 2);
+    for (int i = 0; i < 3; i++)
+        kineto_event(&k, NO_TIME, times[i]);
+    kineto_kernel(&k, REDUCE, KINETO_NCCL_STREAM, 10, 20, 5,
+                  kineto_call("allreduce", "BFloat16", 64, 64, 2, "[0, 1]", ""));
+    kineto_save(path, "r0.json", &k);
+    t = kineto_import(1);
+    cr_expect_eq(kineto_counted("dropped collectives"), 3);
+    cr_expect_eq(kineto_report.ncollectives, 1);
+    zipccl_trace_destroy(t);
+    refused(1, &strict, "their collectives are missing", "expected none (strict)");
+    kineto_begin(&k, 0, 2);
+    for (int i = 0; i < 3; i++)
+        kineto_event(&k, NO_TIME, times[i]);
+    kineto_save(path, "r0.json", &k);
+    refused(1, NULL, "none with a time (3 dropped)", "\"dur\"");
+}
+
 Test(kineto_errors, times_too_far_apart_are_refused_by_file)
 {
     static const double starts_us[] = {0, -20};
