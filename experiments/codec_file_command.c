@@ -6,12 +6,12 @@
 #include "core/codec_mt.h"
 #include "experiments/codec_command.h"
 #include "experiments/codec_file_print.h"
+#include "experiments/on_signal.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/progress.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,29 +82,6 @@ static const char decode_doc[] =
     "Examples:\n"
     "  zipccl codec decode model.zcf -o model.safetensors\n"
     "  zipccl codec decode model.zcf -o - | sha256sum";
-
-/* The file to remove if a signal ends the program; a handler can reach nothing else. */
-static char partial[sizeof((struct zipccl_output *)0)->partial];
-
-static void end_by_signal(int number)
-{
-    if (partial[0] != '\0')
-        unlink(partial);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void catch_signals(const struct zipccl_output *output)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = end_by_signal}, old;
-
-    memcpy(partial, output->partial, sizeof partial);
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &action, NULL);
-}
 
 static error_t refuse(const struct options *options, const char *what, const char *value)
 {
@@ -218,7 +195,8 @@ static zipccl_status transfer(const struct options *options, struct zipccl_file_
     double start = now();
 
     ZIPCCL_TRY(zipccl_output_open(out, error));
-    catch_signals(out);
+    if (out->partial[0] != '\0')
+        zipccl_on_signal_remove(out->partial);
     zipccl_progress_start(&progress, options->encode ? "encode" : "decode",
                           !options->quiet && job->in_bytes > 0);
     job->effort = options->effort;
@@ -274,7 +252,7 @@ static int run(const struct options *options)
         status = report(options, &out, &json, &result, &error);
     zipccl_output_discard(&out);
     zipccl_output_discard(&json);
-    partial[0] = '\0';
+    zipccl_on_signal_keep();
     if (job.in != NULL && job.in != stdin)
         fclose(job.in);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);

@@ -5,12 +5,16 @@
  */
 #include "experiments/export_command.h"
 
+#include "experiments/on_signal.h"
 #include "experiments/program.h"
 #include "traces/export_chakra.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char program[] = "zipccl";
 
@@ -20,7 +24,9 @@ struct options {
 };
 
 static const struct argp_option option_table[] = {
-    {"output", 'o', "PREFIX", 0, "files are PREFIX.0.et, PREFIX.1.et, ... PREFIX.comm_group.json",
+    {"output", 'o', "PREFIX", 0,
+     "files are PREFIX.0.et, PREFIX.1.et, ... PREFIX.comm_group.json; "
+     "its last folder is made if missing",
      0},
     {"quiet", 'q', NULL, 0, "print nothing", 0},
     {0}};
@@ -89,6 +95,36 @@ static void print(const struct options *options, const struct zipccl_export_repo
                report->nsamples);
 }
 
+/* Make the last folder of the files; its name if it was missing, malloc. */
+static char *make_folder(const char *prefix)
+{
+    const char *slash = strrchr(prefix, '/');
+    char *folder = slash != NULL && slash > prefix ? strdup(prefix) : NULL;
+
+    if (folder == NULL)
+        return NULL;
+    folder[slash - prefix] = '\0';
+    if (mkdir(folder, 0777) == 0)
+        return folder;
+    free(folder); /* it is there, or opening the files tells what is wrong */
+    return NULL;
+}
+
+static zipccl_status export_files(const struct options *options, const struct zipccl_trace *trace,
+                                  struct zipccl_export_report *report, struct zipccl_error *error)
+{
+    char *made = make_folder(options->prefix);
+    zipccl_status status;
+
+    zipccl_on_signal_remove_export(options->prefix, trace->header.nranks, made);
+    status = zipccl_export_chakra(trace, options->prefix, report, error);
+    zipccl_on_signal_keep();
+    if (status != ZIPCCL_OK && made != NULL)
+        rmdir(made);
+    free(made);
+    return status;
+}
+
 static int run(const struct options *options)
 {
     struct zipccl_export_report report;
@@ -98,7 +134,7 @@ static int run(const struct options *options)
 
     if (status != ZIPCCL_OK)
         return zipccl_print_error(program, status, &error);
-    status = zipccl_export_chakra(trace, options->prefix, &report, &error);
+    status = export_files(options, trace, &report, &error);
     zipccl_trace_destroy(trace);
     if (status != ZIPCCL_OK)
         return zipccl_print_error(program, status, &error);

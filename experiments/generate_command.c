@@ -8,6 +8,7 @@
 #include "experiments/generate_options.h"
 #include "experiments/generate_print.h"
 #include "experiments/open_cluster.h"
+#include "experiments/on_signal.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/relative_path.h"
@@ -143,8 +144,12 @@ static zipccl_status write_trace(const struct zipccl_generate_options *o,
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (inputs[i] != NULL && inputs[i][0] != '\0')
             ZIPCCL_TRY(zipccl_output_spare(&output, inputs[i], error));
-    return zipccl_workload_write(&o->workload, o->out, samples[0] != '\0' ? samples : NULL, name,
-                                 summary, error);
+    zipccl_on_signal_remove_trace(o->out);
+    zipccl_status status = zipccl_workload_write(
+        &o->workload, o->out, samples[0] != '\0' ? samples : NULL, name, summary, error);
+
+    zipccl_on_signal_keep();
+    return status;
 }
 
 static void warn(const struct zipccl_generate_options *o,
@@ -168,6 +173,19 @@ static void warn(const struct zipccl_generate_options *o,
                 place->cluster->gpus_per_node);
 }
 
+/* Ranks that share a node, where they are asked for: a trace can only tell nodes that are full. */
+static zipccl_status check_per_node(const struct zipccl_workload *w, struct zipccl_error *error)
+{
+    uint64_t ranks = zipccl_workload_nranks(w);
+
+    if (w->ranks_per_node == 0 || ranks <= w->ranks_per_node || ranks % w->ranks_per_node == 0)
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                       "--ranks-per-node %" PRIu32 " does not divide %" PRIu64
+                       " ranks: the last node would not be full, which a trace cannot say",
+                       w->ranks_per_node, ranks);
+}
+
 static zipccl_status generate(struct zipccl_generate_options *o, struct zipccl_error *error)
 {
     struct zipccl_workload_summary summary = {.lines = 0};
@@ -182,8 +200,12 @@ static zipccl_status generate(struct zipccl_generate_options *o, struct zipccl_e
     if (o->times != NULL)
         ZIPCCL_TRY(zipccl_workload_times_open(o->times, &w->times, error));
     ZIPCCL_TRY(fill_in(o, error));
+    bool per_node_given = w->ranks_per_node > 0;
+
     ZIPCCL_TRY(read_cluster(o, &cluster, &place, error));
     ZIPCCL_TRY(zipccl_workload_check(w, error));
+    if (per_node_given)
+        ZIPCCL_TRY(check_per_node(w, error));
     zipccl_workload_estimate(w, &estimate);
     if (!o->estimate)
         ZIPCCL_TRY(write_trace(o, &summary, error));

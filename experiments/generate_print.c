@@ -63,10 +63,10 @@ void zipccl_generate_print(const struct zipccl_workload *w,
     if (w->kind != ZIPCCL_WORKLOAD_TRAIN)
         return;
     fprintf(out,
-            "step     %" PRIu64 " micro-batches of %" PRIu64 " x %" PRIu64 " tokens; %s tokens in "
+            "step     %" PRIu64 " micro-batch%s of %" PRIu64 " x %" PRIu64 " tokens; %s tokens in "
             "all; pipeline bubble %.1f %%\n",
-            zipccl_workload_micro_batches(w), w->micro_batch, w->seq,
-            grouped((uint64_t)e->tokens, a), 100 * e->bubble);
+            zipccl_workload_micro_batches(w), zipccl_workload_micro_batches(w) == 1 ? "" : "es",
+            w->micro_batch, w->seq, grouped((uint64_t)e->tokens, a), 100 * e->bubble);
     print_memory(e, place, out);
     fprintf(out, "work     %.4g PFLOP of the model a step; %.4g TFLOP on the busiest GPU\n",
             e->model_flops / 1e15, e->rank_flops / 1e12);

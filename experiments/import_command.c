@@ -7,6 +7,7 @@
 
 #include "experiments/import_options.h"
 #include "experiments/import_print.h"
+#include "experiments/on_signal.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/relative_path.h"
@@ -158,7 +159,11 @@ static zipccl_status import_files(const struct options *options, const char *for
             zipccl_relative_path(import.samples, options->out, samples, sizeof samples, error));
     if (import.samples != NULL)
         import.samples = samples;
-    return zipccl_import(format, files, n, options->out, &import, report, error);
+    zipccl_on_signal_remove_trace(options->out);
+    zipccl_status status = zipccl_import(format, files, n, options->out, &import, report, error);
+
+    zipccl_on_signal_keep();
+    return status;
 }
 
 static int run(const struct options *options)

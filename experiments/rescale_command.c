@@ -5,6 +5,7 @@
  */
 #include "experiments/rescale_command.h"
 
+#include "experiments/on_signal.h"
 #include "experiments/output.h"
 #include "experiments/program.h"
 #include "experiments/relative_path.h"
@@ -140,7 +141,12 @@ static zipccl_status rescale(struct options *options, const struct zipccl_trace 
         options->rescale.samples = samples;
     }
     options->rescale.scaled = options->scaled;
-    return zipccl_trace_rescale(trace, &options->rescale, options->out, report, error);
+    zipccl_on_signal_remove_trace(options->out);
+    zipccl_status status =
+        zipccl_trace_rescale(trace, &options->rescale, options->out, report, error);
+
+    zipccl_on_signal_keep();
+    return status;
 }
 
 static int run(struct options *options)

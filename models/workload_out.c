@@ -150,11 +150,12 @@ static void describe(const struct zipccl_workload *w, char *name, size_t name_si
         snprintf(name + n, name_size - n, "-ep%u", w->ep);
     snprintf(model, model_size,
              "%s, %s, TP %u%s, PP %u%s, DP %u, CP %u, EP %u, sequence %llu, micro-batch %llu, "
-             "%llu micro-batches",
+             "%llu micro-batch%s",
              w->model.description, sharding_word(w), w->tp, w->sp ? " with SP" : "", w->pp,
              w->vpp > 1 ? " interleaved" : "", w->dp, w->cp, w->ep, (unsigned long long)w->seq,
              (unsigned long long)w->micro_batch,
-             (unsigned long long)zipccl_workload_micro_batches(w));
+             (unsigned long long)zipccl_workload_micro_batches(w),
+             zipccl_workload_micro_batches(w) == 1 ? "" : "es");
 }
 
 struct workload_out *workload_out_create(const struct zipccl_workload *w,

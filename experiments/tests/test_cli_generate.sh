@@ -43,6 +43,9 @@ works "tiny" "$zipccl" trace models --model-dir own
 # ---- what is written passes the check, is described, and replays
 $generate -m llama3-70b --dp 8 --estimate --gpu-memory 80GB >out 2>err || failed "an estimate: $(cat err)"
 grep -q "DOES NOT FIT" out && grep -q "warning: .* do not fit" err || failed "no warning: $(cat out err)"
+$generate -m llama3-70b --sharding fsdp --dp 64 --seq 8192 --recompute full -c h100-8x8-400g --estimate >out 2>err ||
+    failed "the example of the docs: $(cat err)"
+[ ! -s err ] && ! grep -q "DOES NOT FIT" out && grep -q "1 micro-batch of" out || failed "the example of the docs: $(cat out err)"
 works "weight-sync" "$zipccl" trace generate --help
 works "bounds by formula" $generate -m qwen3-0.6b --dp 8 --sharding fsdp -c h100-8x8-400g --set nodes=1 -o fsdp.jsonl.gz
 works "ok: qwen3-0.6b" "$zipccl" trace check fsdp.jsonl.gz
@@ -100,6 +103,28 @@ done >steps
 awk 'NR == 1 {a = $1} END {exit !(NR == 2 && a > 0 && (a - $1)^2 < (0.002 * a)^2)}' steps ||
     failed "steps of FSDP made up and bundled: $(cat steps)"
 
+# ---- a run that is ended leaves nothing
+# ended PATTERN COMMAND... - ends the command by SIGTERM when a file of PATTERN is there
+ended() {
+    local pattern=$1 pid i
+    shift
+    ntests=$((ntests + 1))
+    "$@" >out 2>err </dev/null &
+    pid=$!
+    for i in $(seq 600); do
+        compgen -G "$pattern" >/dev/null && break
+        sleep 0.05
+    done
+    compgen -G "$pattern" >/dev/null || failed "no $pattern while running: $* $(cat err)"
+    kill -TERM $pid
+    wait $pid && failed "a terminated run ends well: $*"
+    ! compgen -G "ended*" >left || failed "a terminated run leaves: $(cat left)"
+}
+ended "ended.jsonl.*.tmp" $generate -m llama3-405b --tp 8 --sp --pp 8 --dp 8 --global-batch 65536 --unroll --samples none -o ended.jsonl
+$generate -m llama3-70b --tp 8 --sp --pp 8 --dp 2 --global-batch 256 --samples none -q -o large.jsonl 2>err || failed "$(cat err)"
+ended "ended/x.1.et.partial" "$zipccl" trace export chakra large.jsonl -o ended/x
+rm large.jsonl
+
 # ---- what is refused, with the reason
 refuses "no model is named \"llama\"" $generate -m llama -o x.jsonl
 refuses "no --model given" $generate -o x.jsonl
@@ -117,6 +142,13 @@ refuses "No such file" $generate -m llama3-8b --samples none.safetensors -o x.js
 refuses "overwrite an input" $generate -m tiny.yaml -o tiny.yaml
 refuses "attention_forward" $generate -m tiny.yaml --times nounit.yaml -o x.jsonl
 refuses "unknown key \"attention\"" $generate -m tiny.yaml --times badtimes.yaml -o x.jsonl
+refuses "--ranks-per-node 3 does not divide 8 ranks" $generate -m tiny.yaml --dp 8 --ranks-per-node 3 -o x.jsonl
+works "wrote" $generate -m tiny.yaml --dp 8 --ranks-per-node 2 --samples none -o per_node.jsonl
+grep -q '"ranks_per_node":2' per_node.jsonl || failed "no ranks_per_node: $(head -1 per_node.jsonl)"
+cat tiny.yaml times.yaml | sed '9a ---' >two.yaml
+refuses "a second document" $generate -m two.yaml --dp 2 -o x.jsonl
+(cat times.yaml; echo ---; cat times.yaml) >twotimes.yaml
+refuses "a second document" $generate -m tiny.yaml --dp 2 --times twotimes.yaml -o x.jsonl
 refuses "dp is 1" $generate -m tiny.yaml --workload weight-sync -o x.jsonl
 refuses "unexpected argument" "$zipccl" trace models all
 refuses "name a trace" "$zipccl" trace check
