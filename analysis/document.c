@@ -8,6 +8,34 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yajl/yajl_parse.h>
+
+/* How far 'text' is JSON: the tree's reader does not tell. */
+static size_t good_bytes(const char *text, size_t nbytes)
+{
+    yajl_handle reader = yajl_alloc(NULL, NULL, NULL);
+    size_t n = nbytes;
+
+    if (reader == NULL)
+        return 0;
+    yajl_config(reader, yajl_allow_comments, 1);
+    if (yajl_parse(reader, (const unsigned char *)text, nbytes) != yajl_status_ok)
+        n = yajl_get_bytes_consumed(reader);
+    yajl_free(reader);
+    return n < nbytes ? n : nbytes;
+}
+
+static zipccl_status not_json(const char *text, size_t nbytes, char *reason,
+                              struct zipccl_error *error)
+{
+    size_t n = good_bytes(text, nbytes), line = 1;
+
+    for (size_t i = 0; i < n; i++)
+        line += text[i] == '\n';
+    reason[strcspn(reason, "\r\n")] = '\0';
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "result: not JSON at line %zu, byte %zu: %s", line,
+                       n, reason[0] != '\0' ? reason : "the text ends early");
+}
 
 zipccl_status zipccl_document_parse(const char *json, size_t nbytes, yajl_val *out,
                                     struct zipccl_error *error)
@@ -22,11 +50,8 @@ zipccl_status zipccl_document_parse(const char *json, size_t nbytes, yajl_val *o
     text[nbytes] = '\0';
     root = yajl_tree_parse(text, reason, sizeof reason);
     free(text);
-    if (root == NULL) {
-        reason[strcspn(reason, "\r\n")] = '\0';
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "result: not JSON: %s",
-                           reason[0] != '\0' ? reason : "the text ends early");
-    }
+    if (root == NULL)
+        return not_json(json, nbytes, reason, error);
     *out = root;
     return ZIPCCL_OK;
 }

@@ -164,6 +164,21 @@ zipccl_status zipccl_row_op(const struct zipccl_row_place *at, yajl_val object,
     return ZIPCCL_OK;
 }
 
+static zipccl_status check_version(yajl_val schema, const char *name, const char *path,
+                                   struct zipccl_error *error)
+{
+    yajl_val value = zipccl_document_get(schema, "version");
+    double version = zipccl_document_number(schema, "version");
+
+    if (version == 1)
+        return ZIPCCL_OK;
+    if (!YAJL_IS_NUMBER(value))
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: schema %s: version: found %s, expected 1",
+                           path, name, describe(value));
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: schema %s has version %.12g, expected 1", path,
+                       name, version);
+}
+
 static zipccl_status parse_json(const char *text, size_t nbytes, int op, struct zipccl_rows *rows,
                                 struct zipccl_error *error)
 {
@@ -176,7 +191,6 @@ static zipccl_status parse_json(const char *text, size_t nbytes, int op, struct 
                            strncmp(why.text, "result: ", 8) == 0 ? why.text + 8 : why.text);
     yajl_val schema = zipccl_document_get(root, "schema");
     const char *name = zipccl_document_text(schema, "name");
-    double version = zipccl_document_number(schema, "version");
 
     if (YAJL_IS_ARRAY(zipccl_document_get(root, "results")) &&
         zipccl_document_get(root, "nccl_version") != NULL)
@@ -187,9 +201,8 @@ static zipccl_status parse_json(const char *text, size_t nbytes, int op, struct 
                              "or JSON of nccl-tests",
                              rows->path, name[0] != '\0' ? "schema \"" : "JSON without a schema",
                              name, name[0] != '\0' ? "\"" : "");
-    else if (version != 1)
-        status = zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: schema %s has version %.12g, expected 1",
-                             rows->path, name, version);
+    else if ((status = check_version(schema, name, rows->path, error)) != ZIPCCL_OK)
+        ; /* says why */
     else if (strcmp(name, "zipccl.perf") == 0)
         status = zipccl_rows_perf(root, rows, error);
     else

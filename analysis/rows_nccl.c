@@ -278,7 +278,9 @@ static zipccl_status add_half(struct table *t, const struct fields *f, int half,
     if (f->wrong[half] != NULL && strcmp(f->wrong[half], "N/A") != 0 &&
         !number(f->wrong[half], &row.wrong))
         return fail_line(t, "#wrong is neither a number nor N/A");
-    if (!(us > 0) || row.count == 0) {
+    if (row.count > 0 && !(us > 0))
+        return fail_line(t, "a time of 0, expected one above 0");
+    if (row.count == 0) {
         t->rows->nskipped++;
         return ZIPCCL_OK;
     }
@@ -464,7 +466,9 @@ static zipccl_status json_half(const struct zipccl_row_place *at, yajl_val item,
     ZIPCCL_TRY(zipccl_row_number(at, body, "nwrong", false, &row.wrong));
     row.in_place = half == 1;
     row.time_s = us * 1e-6;
-    if (!(us > 0) || row.count == 0) {
+    if (row.count > 0 && !(us > 0))
+        return zipccl_row_fail(at, "a time of 0, expected one above 0");
+    if (row.count == 0) {
         rows->nskipped++;
         return ZIPCCL_OK;
     }

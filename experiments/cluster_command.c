@@ -148,8 +148,10 @@ static int run(const struct options *options)
     bool is_show = strcmp(options->action, "show") == 0;
 
     if (!is_list && !is_show && strcmp(options->action, "check") != 0)
-        return zipccl_usage_error(program, "cluster: unknown action '%s'; did you mean '%s'?",
-                                  options->action, nearest != NULL ? nearest : "list");
+        return zipccl_usage_error(program, "cluster: unknown action '%s'; %s%s%s", options->action,
+                                  nearest != NULL ? "did you mean '"
+                                                  : "say list, show, check or fit",
+                                  nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
     if (is_list && options->name != NULL)
         return zipccl_usage_error(program, "cluster list: unexpected argument '%s'", options->name);
     if (!is_list && options->name == NULL)

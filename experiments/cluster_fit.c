@@ -72,6 +72,46 @@ static zipccl_status check_file(const struct zipccl_rows *file, struct zipccl_er
     return ZIPCCL_OK;
 }
 
+static bool same_number(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* Times of two runs never agree to the last digit in all rows. */
+static bool same_rows(const struct zipccl_rows *a, const struct zipccl_rows *b)
+{
+    bool same = a->n == b->n;
+
+    for (size_t i = 0; i < a->n && same; i++) {
+        const struct zipccl_row *x = &a->rows[i], *y = &b->rows[i];
+
+        same = x->op == y->op && x->dtype == y->dtype && x->redop == y->redop &&
+               x->root == y->root && x->count == y->count && x->nranks == y->nranks &&
+               x->nodes == y->nodes && x->nchunks == y->nchunks && x->in_place == y->in_place &&
+               strcmp(x->mode, y->mode) == 0 && strcmp(x->strategy, y->strategy) == 0 &&
+               strcmp(x->effort, y->effort) == 0 && x->time_s == y->time_s &&
+               same_number(x->q1_s, y->q1_s) && same_number(x->q3_s, y->q3_s) &&
+               same_number(x->wire_bytes, y->wire_bytes) && same_number(x->encode_s, y->encode_s) &&
+               same_number(x->decode_s, y->decode_s);
+    }
+    return same;
+}
+
+/* A model's rows are no evidence beside measured ones, and a row counts once. */
+static zipccl_status check_together(const struct zipccl_rows *a, const struct zipccl_rows *b,
+                                    struct zipccl_error *error)
+{
+    if (a->measured != b->measured)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s is %s and %s %s: expected all measured or all simulated", a->path,
+                           a->measured ? "measured" : "simulated", b->path,
+                           b->measured ? "measured" : "simulated");
+    if (same_rows(a, b))
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s and %s have the same rows: expected each once", a->path, b->path);
+    return ZIPCCL_OK;
+}
+
 /* Take the rows that count; 'library' those of MPI itself as well. */
 static void take_rows(struct zipccl_rows *const *files, size_t nfiles,
                       const struct zipccl_fit_filter *filter, bool library,
@@ -105,6 +145,8 @@ static zipccl_status collect(struct zipccl_rows *const *files, size_t nfiles,
 
     for (size_t f = 0; f < nfiles; f++) {
         ZIPCCL_TRY(check_file(files[f], error));
+        for (size_t g = 0; g < f; g++)
+            ZIPCCL_TRY(check_together(files[g], files[f], error));
         most += files[f]->n;
     }
     out->rows = calloc(most + 1, sizeof *out->rows);
@@ -172,7 +214,7 @@ static void source_text(const struct zipccl_cluster_fit *fit, enum zipccl_link_k
     if (nfiles > 1)
         snprintf(others, sizeof others, " and %zu more", nfiles - 1);
     snprintf(from, sizeof from, "fitted from %.80s%s%s, %zu rows", file_name(fit->files[0]->path),
-             others, fit->measured ? "" : " (simulated)", e->nrows);
+             others, fit->measured ? " (measured)" : " (simulated)", e->nrows);
     if (e->state == ZIPCCL_LINK_FITTED)
         snprintf(out, size, "%s, +-%.2g %%", from, zipccl_link_percent(e));
     else
@@ -241,6 +283,27 @@ static zipccl_status raise_memory(const struct zipccl_cluster_fit *fit, double h
                               error);
 }
 
+/* The fit knows its rows by number: name the row's file, and its place there. */
+static zipccl_status fit_rows(struct zipccl_cluster_fit *out,
+                              const struct zipccl_cost_params *params, struct zipccl_error *error)
+{
+    struct zipccl_error why = {""};
+    zipccl_status status =
+        zipccl_link_fit(out->rows, out->nrows, params, &out->fit, out->predicted_s, &why);
+    char *end = why.text;
+    unsigned long row = 0;
+
+    if (status == ZIPCCL_OK)
+        return ZIPCCL_OK;
+    if (strncmp(why.text, "row ", 4) == 0)
+        row = strtoul(why.text + 4, &end, 10);
+    if (row == 0 || row > out->nrows || *end != ':')
+        return zipccl_fail(error, status, "%s%s: %s", out->files[0]->path,
+                           count_files(out) > 1 ? " and others" : "", why.text);
+    return zipccl_fail(error, status, "%s: row %u%s", out->files[row - 1]->path,
+                       out->sources[row - 1]->place, end);
+}
+
 zipccl_status zipccl_cluster_fit_run(struct zipccl_rows *const *files, size_t nfiles,
                                      const struct zipccl_fit_filter *filter,
                                      struct zipccl_cluster_file *cluster,
@@ -258,8 +321,7 @@ zipccl_status zipccl_cluster_fit_run(struct zipccl_rows *const *files, size_t nf
 
         ZIPCCL_TRY(zipccl_cluster_get(cluster, &base, error));
         zipccl_cluster_cost_params(&base, &params);
-        ZIPCCL_TRY(
-            zipccl_link_fit(out->rows, out->nrows, &params, &out->fit, out->predicted_s, error));
+        ZIPCCL_TRY(fit_rows(out, &params, error));
         ZIPCCL_TRY(raise_memory(out, base.gpu_hbm_Bps, cluster, &again, error));
     }
     for (int k = 0; k < ZIPCCL_NUM_LINK_KEYS; k++)

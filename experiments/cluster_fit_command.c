@@ -250,7 +250,7 @@ static zipccl_status name_cluster(const struct options *options,
              "description=%u node%s of %u ranks, links and codec fitted to %zu %srows; the rest of "
              "%.60s",
              now.nodes, now.nodes == 1 ? "" : "s", now.gpus_per_node, fit->nrows,
-             fit->measured ? "" : "simulated ", now.name);
+             fit->measured ? "measured " : "simulated ", now.name);
     return zipccl_cluster_set(cluster, text, error);
 }
 

@@ -66,7 +66,7 @@ void zipccl_cluster_fit_print(const struct zipccl_cluster_fit *fit, const char *
     for (size_t i = 0; i < fit->nrows; i++)
         nfiles += i == 0 || fit->files[i] != fit->files[i - 1];
     fprintf(out, "zipccl cluster fit: %zu %srows of %zu file%s, base %s\n", fit->nrows,
-            fit->measured ? "" : "SIMULATED ", nfiles, nfiles == 1 ? "" : "s", base);
+            fit->measured ? "measured " : "SIMULATED ", nfiles, nfiles == 1 ? "" : "s", base);
     if (fit->nfiltered > 0)
         fprintf(out, "  left out: %zu rows of other sizes or modes\n", fit->nfiltered);
     if (fit->npairs > 0)

@@ -198,13 +198,16 @@ static zipccl_status check_outputs(const struct options *options, struct zipccl_
 static zipccl_status write_one(const struct zipccl_compare *compare, int which,
                                struct zipccl_output *output, struct zipccl_error *error)
 {
+    zipccl_status status = ZIPCCL_OK;
+
     ZIPCCL_TRY(zipccl_output_open(output, error));
     switch (which) {
-    case FILE_JSON: ZIPCCL_TRY(zipccl_compare_json(compare, output->file, error)); break;
-    case FILE_CSV: ZIPCCL_TRY(zipccl_compare_csv(compare, output->file, error)); break;
-    case FILE_HTML: ZIPCCL_TRY(zipccl_compare_html(compare, output->file, error)); break;
+    case FILE_JSON: status = zipccl_compare_json(compare, output->file, error); break;
+    case FILE_CSV: status = zipccl_compare_csv(compare, output->file, error); break;
+    case FILE_HTML: status = zipccl_compare_html(compare, output->file, error); break;
     default: zipccl_compare_svg(compare, true, output->file);
     }
+    ZIPCCL_TRY(zipccl_output_named(output, status, error));
     return zipccl_output_close(output, error);
 }
 
@@ -224,11 +227,36 @@ static zipccl_status write_files(const struct zipccl_compare *compare,
     return status;
 }
 
-/* The verdict: something was compared, and within the limits. */
+/* A time of wrong elements is none, whether the row has a partner or not. */
+static bool tell_wrong(const struct zipccl_rows *file)
+{
+    size_t nrows = 0;
+    const struct zipccl_row *first = NULL;
+
+    for (size_t i = 0; i < file->n; i++)
+        if (file->rows[i].wrong > 0) {
+            first = first != NULL ? first : &file->rows[i];
+            nrows++;
+        }
+    if (first == NULL)
+        return false;
+    fprintf(stderr, "%s: compare: %s: row %u: %.0f wrong elements in %s of %.0f bytes, %s", program,
+            file->path, first->place, first->wrong, zipccl_op_name(first->op),
+            zipccl_compare_bytes(first), first->strategy);
+    if (nrows > 1)
+        fprintf(stderr, ", and in %zu more rows", nrows - 1);
+    fputc('\n', stderr);
+    return true;
+}
+
+/* The verdict: all results are right, something was compared, and within the limits. */
 static int judge(const struct options *options, const struct zipccl_compare *c)
 {
     double worst = 100 * c->all.worst, median = 100 * c->all.median;
+    bool wrong = tell_wrong(c->first);
 
+    for (size_t i = 0; i < c->nseconds; i++)
+        wrong = tell_wrong(c->seconds[i]) || wrong;
     if (c->npairs == 0) {
         fprintf(stderr,
                 "%s: compare: no row of %s matches one of %s%s; the nearest differs in %s\n",
@@ -247,7 +275,7 @@ static int judge(const struct options *options, const struct zipccl_compare *c)
                 median, options->max_median);
         return ZIPCCL_EXIT_FAILED;
     }
-    return ZIPCCL_EXIT_OK;
+    return wrong ? ZIPCCL_EXIT_FAILED : ZIPCCL_EXIT_OK;
 }
 
 static void print_result(const struct options *options, const struct zipccl_compare *compare,

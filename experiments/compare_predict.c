@@ -106,6 +106,7 @@ zipccl_status zipccl_predict_rows(struct zipccl_rows *const *files, size_t nfile
             if (!zipccl_row_has_plan(files[f], &files[f]->rows[i]))
                 continue;
             *row = files[f]->rows[i];
+            row->wrong = NAN;
             status = predict(files[f], &files[f]->rows[i], cluster, &row->time_s, error);
             rows->n++;
         }

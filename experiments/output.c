@@ -190,3 +190,13 @@ void zipccl_output_discard(struct zipccl_output *output)
         unlink(output->partial);
     output->partial[0] = '\0';
 }
+
+zipccl_status zipccl_output_named(const struct zipccl_output *output, zipccl_status status,
+                                  struct zipccl_error *error)
+{
+    struct zipccl_error why = *error;
+
+    if (status != ZIPCCL_ERR_IO || output->path == NULL)
+        return status;
+    return zipccl_fail(error, status, "%s: cannot write %.200s", output->path, why.text);
+}

@@ -53,4 +53,8 @@ zipccl_status zipccl_output_commit(struct zipccl_output *output, struct zipccl_e
 /* Remove what was not committed; allowed in every state. */
 void zipccl_output_discard(struct zipccl_output *output);
 
+/* The status of what wrote to 'output': a failed write names its path as well. */
+zipccl_status zipccl_output_named(const struct zipccl_output *output, zipccl_status status,
+                                  struct zipccl_error *error);
+
 #endif

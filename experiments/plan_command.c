@@ -232,8 +232,11 @@ static int check_op(struct options *o)
     for (int i = 0; i < ZIPCCL_NUM_OPS; i++)
         names[i] = zipccl_op_name((enum zipccl_op)i);
     nearest = zipccl_nearest_name(o->op, names);
-    return zipccl_usage_error(program, "plan: unknown collective '%s'; did you mean '%s'?", o->op,
-                              nearest != NULL ? nearest : "all_gather");
+    return zipccl_usage_error(program, "plan: unknown collective '%s'; %s%s%s", o->op,
+                              nearest != NULL ? "did you mean '"
+                                              : "expected all_gather, reduce_scatter, all_reduce, "
+                                                "alltoall, alltoallv, sendrecv or broadcast",
+                              nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
 static int check_options(struct options *o)
@@ -279,8 +282,11 @@ static zipccl_status write_files(const struct zipccl_plan_report *report,
     for (int i = 0; i < NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
         if (outputs[i].file != NULL)
-            ZIPCCL_TRY(i == FILE_JSON ? zipccl_plan_json(report, outputs[i].file, error)
-                                      : zipccl_plan_csv(report, outputs[i].file, error));
+            ZIPCCL_TRY(zipccl_output_named(&outputs[i],
+                                           i == FILE_JSON
+                                               ? zipccl_plan_json(report, outputs[i].file, error)
+                                               : zipccl_plan_csv(report, outputs[i].file, error),
+                                           error));
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     }
     for (int i = 0; i < NUM_FILES; i++)

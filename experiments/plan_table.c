@@ -57,11 +57,12 @@ static void print_question(const struct zipccl_plan_report *r, FILE *out)
     char size[32];
 
     fprintf(out, "PREDICTED: tier T0, closed form. No number below was measured.\n");
-    fprintf(out, "call     %s%s%s of %zu %s elements, %s; %u ranks on %u nodes, mode %s\n",
+    fprintf(out, "call     %s%s%s of %zu %s elements, %s; %u rank%s on %u node%s, mode %s\n",
             zipccl_op_name(q->call.op), reduces ? " " : "",
             reduces ? zipccl_redop_name(q->call.redop) : "", q->call.count,
             zipccl_dtype_name(q->call.dtype), bytes_text((double)a->size_bytes, size, sizeof size),
-            a->nranks, a->nnodes, zipccl_plan_mode_names[q->mode]);
+            a->nranks, a->nranks == 1 ? "" : "s", a->nnodes, a->nnodes == 1 ? "" : "s",
+            zipccl_plan_mode_names[q->mode]);
     fprintf(out, "cluster  %s: %s\n", r->cluster->name, r->cluster->description);
     if (!zipccl_dtype_compressible(q->call.dtype))
         fprintf(out, "ratio    1: %s travels raw\n", zipccl_dtype_name(q->call.dtype));

@@ -116,7 +116,8 @@ static size_t edit_distance(const char *a, const char *b)
 const char *zipccl_nearest_name(const char *word, const char *const *names)
 {
     const char *nearest = NULL;
-    size_t least = strlen(word) / 3 + 2;
+    /* One change more than this is another word. */
+    size_t least = 2 + (strlen(word) >= 4) + (strlen(word) >= 8);
 
     for (; *names != NULL; names++) {
         size_t distance = edit_distance(word, *names);

@@ -203,8 +203,8 @@ static zipccl_status check_row(const struct zipccl_link_row *row, struct zipccl_
                            zipccl_op_name(row->op));
     if (row->nranks == 0 || row->nnodes == 0 || row->nranks % row->nnodes != 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%u ranks on %u nodes, expected as many on each", row->nranks,
-                           row->nnodes);
+                           "%u rank%s on %u node%s, expected as many on each", row->nranks,
+                           row->nranks == 1 ? "" : "s", row->nnodes, row->nnodes == 1 ? "" : "s");
     if (!(row->time_s > 0) || !isfinite(row->time_s))
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "a time of %g s, expected one above 0",
                            row->time_s);

@@ -82,7 +82,7 @@ Test(rows, refuses_broken_perf)
     refuses_edited("\"time_s\": 0.5", "\"time_s\": -1", "row 2: key \"time_s\": found -1");
     refuses_edited("\"time_s\": 0.5", "\"time_s\": \"x\"", "row 2: key \"time_s\": found a text");
     refuses_edited("\"time_s\": 0.5", "\"time_s\": 1e999", "row 2: key \"time_s\": found 1e999");
-    refuses_edited("\"time_s\": 0.5", "\"time_s\": NaN", "not JSON");
+    refuses_edited("\"time_s\": 0.5", "\"time_s\": NaN", "not JSON at line 1, byte ");
     refuses_edited("\"time_s\": 0.5", "\"time_s\": null", "row 2: key \"time_s\": found null");
     refuses_edited("\"count\": 1024", "\"count\": 1.5", "row 2: key \"count\": found 1.5");
     refuses_edited("\"all_reduce\"", "\"all_reuse\"", "there is no collective \"all_reuse\"");
@@ -106,6 +106,37 @@ Test(rows, refuses_broken_perf)
             "key \"rows\"");
     refuses(PERF_HEAD "]}", -1, "no row has a time");
     refuses(" \n\t ", -1, "empty");
+}
+
+Test(rows, refuses_rows_that_contradict_themselves)
+{
+    refuses_edited("\"time_s\": 0.5", "\"time_s\": 0", "row 2: key \"time_s\": found 0");
+    refuses_edited("\"time_s\": 0.5, ", "", "row 2: key \"time_s\": found nothing");
+    refuses_edited("\"time_q1_s\": 0.45", "\"time_q1_s\": 0.55",
+                   "row 2: key \"time_s\": found 0.5, expected at least time_q1_s, 0.55");
+    refuses_edited("\"time_min_s\": 0.4", "\"time_min_s\": 0.46",
+                   "row 2: key \"time_q1_s\": found 0.45");
+    refuses_edited("\"time_max_s\": 1", "\"time_max_s\": 0.5", "row 2: key \"time_max_s\"");
+    refuses_edited("\"time_max_s\": 1", "\"time_max_s\": 1e7", "expected at most 1000000 s");
+    refuses_edited("\"encode_s\": 1e-3", "\"encode_s\": 1e7", "row 2: key \"encode_s\"");
+    refuses_edited("\"wire_bytes\": 2060", "\"wire_bytes\": 1e19", "expected less than 2^63");
+    refuses_edited("\"mode\": \"compressed\"", "\"mode\": \"zipped\"",
+                   "row 2: key \"mode\": found \"zipped\", expected raw, native");
+    refuses_edited("\"nchunks\": 2", "\"nchunks\": 0", "row 2: key \"nchunks\": found 0");
+    refuses_edited("\"size_bytes\": 2048", "\"size_bytes\": 4096",
+                   "row 2: key \"size_bytes\": found 4096, expected 2048 for all_reduce");
+    refuses_edited("\"all_reduce\"", "\"all_gather\"", "expected 8192 for all_gather");
+}
+
+Test(rows, tells_where_text_is_no_json)
+{
+    refuses("{\"schema\": {},\n\"rows\": [NaN]}", -1, "not JSON at line 2, byte 25: lexical error");
+    refuses("{\n\n\"rows\": [}", -1, "not JSON at line 3, byte ");
+    refuses("{\"schema\": {\"name\": \"zipccl.perf\", \"version\": null}}", -1,
+            "version: found null, expected 1");
+    refuses("{\"schema\": {\"name\": \"zipccl.perf\", \"version\": \"1\"}}", -1,
+            "version: found a text, expected 1");
+    refuses("{\"schema\": {\"name\": \"zipccl.perf\"}}", -1, "version: found nothing");
 }
 
 Test(rows, a_step_gives_a_row_for_each_mode_that_ran)
@@ -178,6 +209,8 @@ Test(rows, refuses_broken_tables)
             "a time that is no number");
     refuses(TABLE_HEAD "4194304 524288 float sum -1 1 1 1 bad 1 1 1 0\n" TABLE_END, -1,
             "#wrong is neither");
+    refuses(TABLE_HEAD "4194304 524288 float sum -1 0.00 1 1 0 1 1 1 0\n" TABLE_END, -1,
+            "line 12: a time of 0");
     refuses(TABLE_HEAD "4194304 524288 quad sum -1 1 1 1 0 1 1 1 0\n" TABLE_END, -1, "a type");
     refuses(TABLE_HEAD "4194304 1048576 float sum -1 1 1 1 0 1 1 1 0\n" TABLE_END, -1,
             "another collective?");

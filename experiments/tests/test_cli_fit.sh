@@ -98,7 +98,25 @@ refuses "cut.json: not JSON" "$zipccl" cluster fit cut.json
 sed '0,/"wrong": null/s//"wrong": 3/' rows1.json >wrong.json
 refuses "row 1: 3 wrong elements" "$zipccl" cluster fit wrong.json
 sed '0,/"strategy": "[a-z ]*/s//"strategy": "raw magic/' rows1.json >magic.json
-refuses "there is no strategy" "$zipccl" cluster fit magic.json
+refuses "magic.json: row 1: there is no strategy" "$zipccl" cluster fit magic.json
+refuses "magic.json: row 1: there is no strategy" "$zipccl" cluster fit rows2.json magic.json
+sed 's/"nranks": 2/"nranks": 1/; s/"count": [0-9]*/"count": 64/; s/"size_bytes": [0-9]*/"size_bytes": 128/' \
+    rows1.json >alone.json
+refuses "alone.json: row 1: a call that moves nothing" "$zipccl" cluster fit alone.json
+
+# measured and simulated rows do not mix, and no row counts twice
+sed 's/"kind": "simulated"/"kind": "measured"/; s/"on": "sim"/"on": "threads"/' rows2.json >real2.json
+refuses "rows1.json is simulated and real2.json measured" "$zipccl" cluster fit rows1.json real2.json -o no.yaml
+refuses "real2.json is measured and rows1.json simulated" "$zipccl" cluster fit real2.json rows1.json
+[ ! -e no.yaml ] || failed "a fit that was refused left a file"
+cp rows1.json copy1.json
+refuses "rows1.json and rows1.json have the same rows" "$zipccl" cluster fit rows1.json rows1.json
+refuses "rows1.json and copy1.json have the same rows" "$zipccl" cluster fit rows1.json rows2.json copy1.json
+works " measured rows of 1 file" "$zipccl" cluster fit real2.json -o real2.yaml
+grep -q "fitted from real2.json (measured)" real2.yaml || failed "real2.yaml: $(grep fitted real2.yaml)"
+sed '0,/"time_min_s": [0-9.e-]*/s//"time_min_s": 0/; 0,/"time_q1_s": [0-9.e-]*/s//"time_q1_s": 0/
+    0,/"time_s": [0-9.e-]*/s//"time_s": 0/' rows1.json >zero.json
+refuses 'zero.json: row 1: key "time_s": found 0' "$zipccl" cluster fit zero.json
 "$zipccl" replay "$moe" --cluster $a100 --fidelity t0 -J step.json -q || failed "no step"
 refuses "times of a step" "$zipccl" cluster fit step.json
 echo "no table" >words.txt
@@ -119,9 +137,9 @@ fi
 # ---- compare
 simulated all_gather -b 64K -e 4M -f 8 --mode raw,compressed -J p.json -q
 sed 's/"kind": "simulated"/"kind": "measured"/; s/"on": "sim"/"on": "mpi"/' p.json >m.json
-sed 's/"count": [0-9]*/"count": 7/' m.json >other.json
-sed '0,/"time_s": [0-9.e-]*/s//"time_s": 1/' m.json >slow.json
-sed 's/"time_s": [0-9.e-]*/"time_s": 1/' m.json >late.json
+sed 's/"count": [0-9]*/"count": 7/; s/"size_bytes": [0-9]*/"size_bytes": 112/' m.json >other.json
+sed -E '0,/"time_mean_s"/s/"time_(s|q3_s|max_s)": [0-9.e-]*/"time_\1": 1/' m.json >slow.json
+sed -E 's/"time_(s|q3_s|max_s)": [0-9.e-]*/"time_\1": 1/' m.json >late.json
 works "predicted us" "$zipccl" compare p.json m.json
 works "before us" "$zipccl" compare p.json p.json
 works "before us" "$zipccl" compare m.json m.json
@@ -132,6 +150,12 @@ grep -q '"kind": "predicted-measured"' c.json || failed "c.json: $(head -5 c.jso
 grep -q '<svg xmlns=' c.svg && grep -q 'within 10' c.svg || failed "c.svg: $(head -3 c.svg)"
 grep -q '<!DOCTYPE html>' c.html && grep -q '</html>' c.html || failed "c.html: $(head -3 c.html)"
 ! grep -qE 'https?://|<script|src=' c.html || failed "c.html reaches outside: $(grep -oE 'https?://[^ ]*|<script|src=' c.html)"
+sed '0,/"wrong": null/s//"wrong": 3/' p.json >wrong.json
+sed '0,/"wrong": null/s//"wrong": 3/' other.json >wrong_other.json
+fails "wrong.json: row 1: 3 wrong elements in all_gather" "$zipccl" compare p.json wrong.json
+fails "wrong.json: row 1: 3 wrong elements" "$zipccl" compare wrong.json p.json
+fails "wrong_other.json: row 1: 3 wrong elements" "$zipccl" compare p.json m.json wrong_other.json
+fails "wrong_other.json: row 1: 3 wrong elements" "$zipccl" compare p.json m.json wrong_other.json --min-bytes 1MiB
 works "6 only measured" "$zipccl" compare p.json m.json other.json
 fails "the worst row differs by" "$zipccl" compare p.json slow.json --max-error 5
 fails "matches one of p.json; the nearest differs in count" "$zipccl" compare p.json other.json
@@ -150,6 +174,28 @@ refuses "--max-error: \"-1\" is out of range" "$zipccl" compare p.json m.json --
 refuses "cut.json: not JSON" "$zipccl" compare p.json cut.json
 refuses "p.json" "$zipccl" compare p.json m.json -J p.json
 refuses "c.svg" "$zipccl" compare p.json m.json --svg c.svg --html c.svg
+if [ -w /dev/full ]; then
+    refuses "/dev/full: cannot write" "$zipccl" compare p.json m.json -J /dev/full
+    refuses "/dev/full: cannot write" "$zipccl" compare p.json m.json --csv /dev/full
+    refuses "/dev/full: cannot write" "$zipccl" compare p.json m.json --html /dev/full
+    refuses "/dev/full: cannot write" "$zipccl" plan all_gather --count 65536 --cluster laptop -J /dev/full
+    refuses "/dev/full: cannot write" "$zipccl" plan all_gather --count 65536 --cluster laptop --csv /dev/full
+fi
+
+# ---- the example of docs/compare.md, with fewer and smaller calls: every mode finds its partners
+small=(all_gather -b 64K -e 4M -f 8 --mode raw,compressed)
+works "" "$zipccl" perf "${small[@]}" -t 4 -n 2 -w 0 -J measured.json
+works "wrote mine.yaml" "$zipccl" cluster fit measured.json --sizes 64K,512K,4M -o mine.yaml
+works "" "$zipccl" perf "${small[@]}" --on sim --cluster mine.yaml -J predicted.json
+works "  compressed          6 " "$zipccl" compare predicted.json measured.json --any-strategy --html compare.html
+
+# ---- a name is suggested if it is near
+refuses "did you mean 'list'" "$zipccl" cluster lst
+refuses "did you mean 'compare'" "$zipccl" comapre
+refuses "unknown action 'xsz'; say list" "$zipccl" cluster xsz
+refuses "unknown action 'xst'; say list" "$zipccl" cluster xst
+refuses "unknown collective 'magic'; expected all_gather" "$zipccl" plan magic --count 8 --cluster laptop
+works "4 ranks on 1 node, mode" "$zipccl" plan all_gather --count 65536 --cluster laptop --set nodes=1
 
 echo "$ntests tests, $nfailed failed"
 [ "$nfailed" -eq 0 ]
