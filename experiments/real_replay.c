@@ -297,8 +297,9 @@ static zipccl_status gather_mode(struct replay_rank *rank, const struct record *
     if (status == ZIPCCL_OK && keeps)
         memcpy(job->step_s[mode], step_s, job->options->steps * sizeof *step_s);
     free(step_s);
-    return status == ZIPCCL_OK ? status
-                               : replay_fail(job, status, "the ranks' times cannot be gathered");
+    return status == ZIPCCL_OK
+               ? status
+               : replay_fail_world(rank, status, "the ranks' times cannot be gathered");
 }
 
 static zipccl_status run_steps(struct replay_rank *rank, struct record *record)
@@ -347,7 +348,8 @@ static zipccl_status gather(struct replay_rank *rank, const struct record *recor
          r++)
         job->wrong += all[r];
     free(all);
-    return status == ZIPCCL_OK ? status : replay_fail(job, status, "the checks cannot be gathered");
+    return status == ZIPCCL_OK ? status
+                               : replay_fail_world(rank, status, "the checks cannot be gathered");
 }
 
 static zipccl_status run_rank(struct zipccl_transport *whole, void *arg)

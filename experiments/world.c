@@ -58,8 +58,7 @@ static zipccl_status first_failure(const struct rank_job *jobs, uint32_t n,
             failed = &jobs[r];
     if (failed == NULL)
         return ZIPCCL_OK;
-    const struct zipccl_transport_ops *ops = failed->transport->ops;
-    const char *text = ops->error_text != NULL ? ops->error_text(failed->transport) : "";
+    const char *text = zipccl_transport_text(failed->transport);
     return zipccl_fail(error, failed->status, "rank %u: %s%s%s", failed->transport->rank,
                        zipccl_status_string(failed->status), text[0] != '\0' ? "; " : "", text);
 }
