@@ -51,8 +51,9 @@ struct options {
 static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "Ranks, as many as the trace has:", 1},
     {"on", KEY_ON, "KIND", 0,
-     "threads (of this process) or mpi (processes of mpirun, srun or torchrun); without it replay "
-     "simulates",
+     "threads (of this process) or mpi (processes of mpirun, or of srun --mpi=pmix; torchrun "
+     "brings "
+     "up no MPI and is refused); without it replay simulates",
      1},
     {"nthreads", 't', "N", 0, "threads (default: the trace's ranks)", 1},
     {"ranks-per-node", KEY_RANKS_PER_NODE, "N", 0,
@@ -60,7 +61,10 @@ static const struct argp_option option_table[] = {
      "their hosts)",
      1},
     {"threads", KEY_THREADS, "N", 0, "threads that each communicator codes with (default 1)", 1},
-    {"timeout", 'T', "SECONDS", 0, "longest that one call may take (default 60; 0: no limit)", 1},
+    {"timeout", 'T', "SECONDS", 0,
+     "longest that a call may wait for another rank (default 60; 0: no limit); a rank's own work "
+     "does not count",
+     1},
     {NULL, 0, NULL, 0, "What is run:", 2},
     {"mode", 'm', "MODE", 0,
      "raw, compressed, adaptive or all (default); speedups are over raw, so compressed and "
@@ -98,7 +102,8 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl replay traces/samples/moe4 --on threads --cluster laptop\n"
     "  zipccl replay traces/samples/moe4 --on threads --gaps skip -n 9 --class settled\n"
-    "  mpirun -np 4 zipccl replay traces/samples/moe4 --on mpi --cluster laptop -J moe4.json\n\n"
+    "  mpirun --oversubscribe -np 4 zipccl replay traces/samples/moe4 --on mpi --cluster laptop -J "
+    "moe4.json\n\n"
     "The result has the form of a simulated one, kind \"measured\", so two files compare row by "
     "row. 'zipccl replay --help' is of the simulation.\n\n"
     "Exit code: 0 done, 1 wrong elements or a failure, 2 wrong input or usage. A result file "
