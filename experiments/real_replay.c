@@ -130,14 +130,14 @@ static zipccl_status check_memory(const struct replay_job *job, struct zipccl_er
 
     for (uint32_t l = 0; l < world->nlocal; l++)
         need += replay_rank_bytes(job, world->first + l);
+    need *= (double)world->nhost / world->nlocal; /* other processes' ranks as this one's */
     if (!(have > 0) || need <= 0.8 * have)
         return ZIPCCL_OK;
     return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                        "buffers of %u rank%s need about %.1f GiB, more than four fifths of this "
                        "machine's %.1f GiB: run the ranks on more machines, fewer of --mode, or a "
                        "smaller trace",
-                       world->nlocal, world->nlocal != 1 ? "s" : "", 0x1p-30 * need,
-                       0x1p-30 * have);
+                       world->nhost, world->nhost != 1 ? "s" : "", 0x1p-30 * need, 0x1p-30 * have);
 }
 
 static zipccl_status prepare(struct replay_job *job, struct zipccl_error *error)

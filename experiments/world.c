@@ -201,7 +201,8 @@ static zipccl_status threads_open(const struct zipccl_world_options *options,
     world->base = (struct zipccl_world){.ops = &threads_ops,
                                         .kind = ZIPCCL_WORLD_THREADS,
                                         .nranks = options->nthreads,
-                                        .nlocal = options->nthreads};
+                                        .nlocal = options->nthreads,
+                                        .nhost = options->nthreads};
     world->whole = calloc(options->nthreads, sizeof(struct zipccl_transport *));
     status = world->whole != NULL ? threads_topology(options, &world->topology) : ZIPCCL_ERR_NOMEM;
     if (status == ZIPCCL_OK)
