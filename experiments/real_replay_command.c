@@ -34,7 +34,9 @@ enum {
     KEY_THREADS,
     KEY_RANKS_PER_NODE,
     KEY_CSV,
-    KEY_SUMMARY
+    KEY_SUMMARY,
+    KEY_HTML,
+    KEY_PERFETTO
 };
 enum { FILE_JSON, FILE_CSV, NUM_FILES };
 
@@ -93,6 +95,8 @@ static const struct argp_option option_table[] = {
     {"csv", KEY_CSV, "FILE", 0, "the rows as CSV", 3},
     {"summary", KEY_SUMMARY, NULL, 0, "print the summary lines only", 3},
     {"quiet", 'q', NULL, 0, "print no table", 3},
+    {"html", KEY_HTML, "FILE", OPTION_HIDDEN, NULL, 3},
+    {"perfetto", KEY_PERFETTO, "FILE", OPTION_HIDDEN, NULL, 3},
     {0}};
 
 static const char doc[] =
@@ -109,6 +113,15 @@ static const char doc[] =
     "Exit code: 0 done, 1 wrong elements or a failure, 2 wrong input or usage. A result file "
     "appears "
     "whole or not at all.";
+
+static int refuse_simulated(const struct options *options, const char *name)
+{
+    zipccl_usage_error(options->program,
+                       "replay: %s is for simulations, of replays without --on; a real one writes "
+                       "-J and --csv",
+                       name);
+    return -1;
+}
 
 static int set_mode(struct options *options, const char *text)
 {
@@ -260,6 +273,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_CSV: failed = set_once(o, &o->files[FILE_CSV], "--csv", arg); break;
     case KEY_SUMMARY: o->summary = true; break;
     case 'q': o->quiet = true; break;
+    case KEY_HTML: failed = refuse_simulated(o, "--html"); break;
+    case KEY_PERFETTO: failed = refuse_simulated(o, "--perfetto"); break;
     case ARGP_KEY_ARG: failed = set_trace(o, arg); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -310,8 +325,11 @@ static zipccl_status write_files(const struct zipccl_replay_result *result,
     for (int i = 0; i < NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
         if (outputs[i].file != NULL)
-            ZIPCCL_TRY(i == FILE_JSON ? zipccl_report_json(result, outputs[i].file, error)
-                                      : zipccl_report_csv(result, outputs[i].file, error));
+            ZIPCCL_TRY(zipccl_output_told(&outputs[i],
+                                          i == FILE_JSON
+                                              ? zipccl_report_json(result, outputs[i].file, error)
+                                              : zipccl_report_csv(result, outputs[i].file, error),
+                                          error));
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     }
     for (int i = 0; i < NUM_FILES; i++)
@@ -413,7 +431,7 @@ static int run(struct options *options)
     zipccl_status status = open_cluster(options, &cluster, &error);
 
     zipccl_import_options_init(&import);
-    if (status == ZIPCCL_OK)
+    if (status == ZIPCCL_OK && zipccl_real_world_writes())
         status = check_outputs(options, cluster, outputs, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_replay_input_load(options->trace, &import, 0, &input, &error);
