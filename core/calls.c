@@ -148,7 +148,7 @@ static zipccl_status run_call(struct zipccl_comm *comm, struct zipccl_call call,
                               void *recv, const struct splits *splits)
 {
     zipccl_status status;
-    const char *text = "";
+    const char *text;
 
     call.has_native = zipccl_comm_has_native(comm, &call);
     status = run_plan(comm, &call, send, recv, splits);
@@ -158,8 +158,7 @@ static zipccl_status run_call(struct zipccl_comm *comm, struct zipccl_call call,
     }
     if (comm->error.text[0] != '\0')
         return status;
-    if (comm->transport->ops->error_text != NULL)
-        text = comm->transport->ops->error_text(comm->transport);
+    text = zipccl_transport_text(comm->transport);
     return zipccl_fail(&comm->error, status, "%s %s of %zu on rank %u: %s%s%s",
                        zipccl_op_name(call.op), zipccl_dtype_name(call.dtype), call.count,
                        comm->transport->rank, zipccl_status_string(status),

@@ -193,7 +193,7 @@ static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
     mine[WORD_CLOCK] = comm->exec->ops->clock_ns != NULL;
     status = zipccl_comm_gather_words(t, mine, NUM_WORDS, all);
     if (status != ZIPCCL_OK)
-        zipccl_fail(error, status, "exchange of settings: %s", zipccl_status_string(status));
+        zipccl_transport_fail(t, status, "exchange of settings", error);
     for (uint32_t w = 0; status == ZIPCCL_OK && w < NUM_COMPARED; w++) {
         uint32_t odd = zipccl_comm_odd_rank(all, t->nranks, NUM_WORDS, w);
 

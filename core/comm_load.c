@@ -168,8 +168,7 @@ static zipccl_status compare(struct zipccl_comm *comm, const struct loading *l, 
     else
         status = zipccl_comm_gather_words(comm->transport, l->words, nwords, all);
     if (status != ZIPCCL_OK && ready)
-        zipccl_fail(&comm->error, status, "exchange of what was learnt: %s",
-                    zipccl_status_string(status));
+        zipccl_transport_fail(comm->transport, status, "exchange of what was learnt", &comm->error);
     /* A rank that failed keeps its own reason. */
     if (status == ZIPCCL_OK && ready)
         status = judge(comm, all, nwords);

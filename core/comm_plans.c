@@ -309,6 +309,31 @@ void zipccl_comm_plans_destroy(struct zipccl_comm *comm)
         evict(comm, &comm->pair_plans);
 }
 
+/* What rank 'odd' does otherwise, seen from this rank, which may be with it or be it. */
+static zipccl_status tell_odd(struct zipccl_comm *comm, const struct zipccl_call *call,
+                              const uint64_t *digests, uint32_t odd)
+{
+    uint32_t self = comm->transport->rank, nranks = comm->transport->nranks, like_odd = 0;
+    bool with_odd = digests[self] == digests[odd];
+    const char *whose = "most others call";
+
+    for (uint32_t r = 0; r < nranks; r++)
+        like_odd += digests[r] == digests[odd];
+    if (2 * like_odd >= nranks)
+        whose = "other ranks call"; /* no more than these */
+    if (with_odd)
+        return zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
+                           "rank %u calls %s of %zu %s elements; %s another collective, or with "
+                           "other arguments",
+                           self, zipccl_op_name(call->op), call->count,
+                           zipccl_dtype_name(call->dtype), whose);
+    return zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
+                       "rank %u calls another collective, or with other arguments, than "
+                       "%s of %zu %s elements on rank %u",
+                       odd, zipccl_op_name(call->op), call->count, zipccl_dtype_name(call->dtype),
+                       self);
+}
+
 /* Compare digests of plan and call over all ranks. */
 static zipccl_status compare(struct zipccl_comm *comm, const struct zipccl_call *call,
                              const struct zipccl_plan *plan)
@@ -327,11 +352,7 @@ static zipccl_status compare(struct zipccl_comm *comm, const struct zipccl_call 
     if (status == ZIPCCL_OK) {
         odd = zipccl_comm_odd_rank(all, nranks, 1, 0);
         if (odd < nranks)
-            status = zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
-                                 "rank %u calls another collective, or with other arguments, than "
-                                 "%s of %zu %s elements on rank %u",
-                                 odd, zipccl_op_name(call->op), call->count,
-                                 zipccl_dtype_name(call->dtype), comm->transport->rank);
+            status = tell_odd(comm, call, all, odd);
     }
     free(all);
     return status;

@@ -158,7 +158,7 @@ zipccl_status zipccl_comm_freeze(struct zipccl_comm *comm)
     odd = status == ZIPCCL_OK ? zipccl_comm_odd_rank(all, comm->transport->nranks, 1, 0) : 0;
     free(all);
     if (status != ZIPCCL_OK)
-        return zipccl_fail(&comm->error, status, "freeze: %s", zipccl_status_string(status));
+        return zipccl_transport_fail(comm->transport, status, "freeze", &comm->error);
     if (odd < comm->transport->nranks)
         return zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
                            "rank %u has learnt something else than the other ranks", odd);

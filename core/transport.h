@@ -71,4 +71,21 @@ struct zipccl_transport {
     const struct zipccl_topology *topology; /* borrowed, outlives the transport */
 };
 
+/* Text of the first failure that the transport saw; "" if none, or if it keeps none. */
+static inline const char *zipccl_transport_text(const struct zipccl_transport *t)
+{
+    return t->ops->error_text != NULL ? t->ops->error_text(t) : "";
+}
+
+/* Say that 'what' failed with 'status' on this rank, and what the transport knows; returns 'status'. */
+static inline zipccl_status zipccl_transport_fail(const struct zipccl_transport *t,
+                                                  zipccl_status status, const char *what,
+                                                  struct zipccl_error *error)
+{
+    const char *text = zipccl_transport_text(t);
+
+    return zipccl_fail(error, status, "%s on rank %u: %s%s%s", what, t->rank,
+                       zipccl_status_string(status), text[0] != '\0' ? "; " : "", text);
+}
+
 #endif

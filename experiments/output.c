@@ -170,6 +170,16 @@ zipccl_status zipccl_output_close(struct zipccl_output *output, struct zipccl_er
     return ZIPCCL_OK;
 }
 
+zipccl_status zipccl_output_told(const struct zipccl_output *output, zipccl_status status,
+                                 struct zipccl_error *error)
+{
+    struct zipccl_error reason = *error;
+
+    if (status == ZIPCCL_OK)
+        return status;
+    return zipccl_fail(error, status, "%.250s: cannot write: %.240s", output->path, reason.text);
+}
+
 zipccl_status zipccl_output_commit(struct zipccl_output *output, struct zipccl_error *error)
 {
     if (output->partial[0] == '\0')

@@ -47,6 +47,10 @@ zipccl_status zipccl_output_open(struct zipccl_output *output, struct zipccl_err
 /* Flush and close, not yet under its name.  ZIPCCL_ERR_IO if anything was lost. */
 zipccl_status zipccl_output_close(struct zipccl_output *output, struct zipccl_error *error);
 
+/* Put the name of 'output' before the reason why writing its content failed; returns 'status'. */
+zipccl_status zipccl_output_told(const struct zipccl_output *output, zipccl_status status,
+                                 struct zipccl_error *error);
+
 /* Give the closed file its name.  ZIPCCL_ERR_IO. */
 zipccl_status zipccl_output_commit(struct zipccl_output *output, struct zipccl_error *error);
 

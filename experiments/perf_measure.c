@@ -42,7 +42,7 @@ static zipccl_status barrier(struct perf_rank *rank, unsigned char *all)
     unsigned char one = 1;
     zipccl_status status = zipccl_world_gather(rank->whole, &one, 1, all);
 
-    return status == ZIPCCL_OK ? status : perf_fail(rank->job, status, "a barrier failed");
+    return status == ZIPCCL_OK ? status : perf_fail_world(rank, status, "a barrier failed");
 }
 
 /* Reductions in place eat what they were given. */
@@ -240,8 +240,9 @@ static zipccl_status join_times(struct trial *t, struct lane *lane)
     for (uint32_t i = 0; i < t->iters && status == ZIPCCL_OK; i++)
         lane->times[i] = average(job->options->average, all + i, nranks, t->iters);
     free(all);
-    return status == ZIPCCL_OK ? status
-                               : perf_fail(job, status, "the ranks' times cannot be gathered");
+    return status == ZIPCCL_OK
+               ? status
+               : perf_fail_world(t->rank, status, "the ranks' times cannot be gathered");
 }
 
 /* Bytes are means over ranks, codec times those of the busiest, wrong elements those of all. */
@@ -268,8 +269,9 @@ static zipccl_status join_told(struct trial *t, struct lane *lane, struct zipccl
     }
     row->wrong = job->options->check_iters > 0 ? (int64_t)wrong : -1;
     free(all);
-    return status == ZIPCCL_OK ? status
-                               : perf_fail(job, status, "the ranks' figures cannot be gathered");
+    return status == ZIPCCL_OK
+               ? status
+               : perf_fail_world(t->rank, status, "the ranks' figures cannot be gathered");
 }
 
 static void note_plan(const struct trial *t, const struct lane *lane, struct zipccl_perf_row *row)

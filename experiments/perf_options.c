@@ -82,8 +82,8 @@ static const struct argp_option option_table[] = {
     {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 3},
     {NULL, 0, NULL, 0, "Ranks:", 4},
     {"on", KEY_ON, "KIND", 0,
-     "threads (of this process), mpi (processes of mpirun, srun or torchrun) or sim (simulated); "
-     "default: mpi under a launcher, else threads",
+     "threads (of this process), mpi (processes of mpirun, or of srun --mpi=pmix; torchrun brings "
+     "up no MPI and is refused) or sim (simulated); default: mpi under a launcher, else threads",
      4},
     {"nthreads", 't', "N", 0,
      "ranks, with threads (default: as many as processors, but at least 2)", 4},
@@ -92,7 +92,10 @@ static const struct argp_option option_table[] = {
      "their hosts)",
      4},
     {"threads", KEY_THREADS, "N", 0, "threads that each rank codes with (default 1)", 4},
-    {"timeout", 'T', "SECONDS", 0, "longest that one call may take (default 60; 0: no limit)", 4},
+    {"timeout", 'T', "SECONDS", 0,
+     "longest that a call may wait for another rank (default 60; 0: no limit); a rank's own work "
+     "does not count",
+     4},
     {NULL, 0, NULL, 0, "Repeats:", 5},
     {"iters", 'n', "N", 0, "timed iterations (default 20)", 5},
     {"warmup_iters", 'w', "N", 0, "iterations before these, not timed (default 5)", 5},
@@ -145,7 +148,7 @@ static const char doc[] =
     "  zipccl perf all_gather -b 32M -t 4 --mode all --ranks-per-node 2\n"
     "  zipccl perf alltoall -b 1M -e 64M -d all -n 5 -c 3 -J alltoall.json\n"
     "  zipccl perf reduce_scatter --input grads.safetensors:layer.3 --strategy 'exact direct'\n"
-    "  mpirun -np 4 zipccl perf all_reduce -b 1M -e 64M --mode all\n"
+    "  mpirun --oversubscribe -np 4 zipccl perf all_reduce -b 1M -e 64M --mode all\n"
     "  zipccl perf all_gather -b 1M -e 64M --mode all --on sim --cluster laptop\n\n"
     "Letters and the table are those of nccl-tests, with our columns on the right: mode, ratio "
     "(raw / wire), encode and decode time of the busiest rank, bus bandwidth of the bytes on the "

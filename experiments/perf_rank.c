@@ -28,6 +28,14 @@ zipccl_status perf_fail(struct perf_job *job, zipccl_status status, const char *
     return status;
 }
 
+zipccl_status perf_fail_world(struct perf_rank *rank, zipccl_status status, const char *what)
+{
+    struct zipccl_error error;
+
+    zipccl_transport_fail(rank->whole, status, what, &error);
+    return perf_fail(rank->job, status, error.text);
+}
+
 FILE *perf_table(struct perf_job *job)
 {
     if (job->table != NULL && !job->begun)

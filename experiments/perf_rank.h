@@ -47,6 +47,9 @@ struct perf_rank {
 /* Note why this rank failed, if no other has; returns 'status'. */
 zipccl_status perf_fail(struct perf_job *job, zipccl_status status, const char *text);
 
+/* The same for 'what' the ranks of the whole world did together, with the transport's own text. */
+zipccl_status perf_fail_world(struct perf_rank *rank, zipccl_status status, const char *what);
+
 /* Where rank 0 prints lines to, after the table's head; NULL: nowhere. */
 FILE *perf_table(struct perf_job *job);
 

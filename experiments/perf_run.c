@@ -125,14 +125,15 @@ static zipccl_status check_memory(const struct perf_job *job, struct zipccl_erro
     double need, have = (double)pages * (double)page;
 
     buffer_bytes(job->options, job->nranks, &send, &recv);
-    need = ((double)send + (double)recv) * job->world->nlocal;
+    need = ((double)send + (double)recv) * job->world->nhost;
     if (pages <= 0 || page <= 0 || need <= 0.8 * have)
         return ZIPCCL_OK;
-    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                       "%u rank%s with %.1f GiB of buffers each need more than four fifths of this "
-                       "machine's %.1f GiB: a smaller -e, or fewer ranks",
-                       job->world->nlocal, job->world->nlocal != 1 ? "s" : "",
-                       0x1p-30 * ((double)send + (double)recv), 0x1p-30 * have);
+    return zipccl_fail(
+        error, ZIPCCL_ERR_INPUT,
+        "%u rank%s here with %.1f GiB of buffers each need more than four fifths of this "
+        "machine's %.1f GiB: a smaller -e, or fewer ranks",
+        job->world->nhost, job->world->nhost != 1 ? "s" : "",
+        0x1p-30 * ((double)send + (double)recv), 0x1p-30 * have);
 }
 
 /* Ranks of one colour are a communicator; all of one size, so that rows are about one number. */

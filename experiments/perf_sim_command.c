@@ -6,6 +6,7 @@
 #include "experiments/perf_sim.h"
 
 #include "core/codec.h"
+#include "experiments/launch.h"
 #include "experiments/open_cluster.h"
 #include "experiments/output.h"
 #include "experiments/perf_report.h"
@@ -128,8 +129,11 @@ static zipccl_status write_outputs(const struct zipccl_perf_result *result,
     for (int i = 0; i < NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
         if (outputs[i].file != NULL)
-            ZIPCCL_TRY(i == FILE_JSON ? zipccl_perf_json(result, outputs[i].file, error)
-                                      : zipccl_perf_csv(result, outputs[i].file, error));
+            ZIPCCL_TRY(zipccl_output_told(&outputs[i],
+                                          i == FILE_JSON
+                                              ? zipccl_perf_json(result, outputs[i].file, error)
+                                              : zipccl_perf_csv(result, outputs[i].file, error),
+                                          error));
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     }
     for (int i = 0; i < NUM_FILES; i++)
@@ -164,6 +168,21 @@ static zipccl_status simulate(const struct zipccl_perf_options *o,
     return write_outputs(result, outputs, error);
 }
 
+/* A launcher's processes would each simulate the same; a script of sbatch looks like rank 0 of them. */
+static zipccl_status check_alone(struct zipccl_error *error)
+{
+    struct zipccl_launch launch;
+
+    ZIPCCL_TRY(zipccl_launch_from_environment(&launch, error));
+    if (launch.size == 1 || (launch.rank == 0 && strcmp(launch.launcher, "Slurm") == 0))
+        return ZIPCCL_OK;
+    return zipccl_fail(
+        error, ZIPCCL_ERR_INPUT,
+        "%s has started %u processes (%s), and each of them would simulate the same: "
+        "start --on sim once",
+        launch.launcher, launch.size, launch.size_name);
+}
+
 int zipccl_perf_sim_command(const char *program, int argc, char **argv)
 {
     struct zipccl_output outputs[NUM_FILES] = {{.path = NULL}, {.path = NULL}};
@@ -183,8 +202,9 @@ int zipccl_perf_sim_command(const char *program, int argc, char **argv)
     code = check_options(program, &options);
     if (code != ZIPCCL_EXIT_OK)
         return code;
-    zipccl_status status =
-        zipccl_cluster_folder(options.cluster_dir, folder, sizeof folder, &error);
+    zipccl_status status = check_alone(&error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_cluster_folder(options.cluster_dir, folder, sizeof folder, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_cluster_open_with(options.cluster, folder, options.sets, options.nsets,
                                           &file, &error);

@@ -130,14 +130,14 @@ static zipccl_status check_memory(const struct replay_job *job, struct zipccl_er
 
     for (uint32_t l = 0; l < world->nlocal; l++)
         need += replay_rank_bytes(job, world->first + l);
+    need *= (double)world->nhost / world->nlocal; /* other processes' ranks as this one's */
     if (!(have > 0) || need <= 0.8 * have)
         return ZIPCCL_OK;
     return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                        "buffers of %u rank%s need about %.1f GiB, more than four fifths of this "
                        "machine's %.1f GiB: run the ranks on more machines, fewer of --mode, or a "
                        "smaller trace",
-                       world->nlocal, world->nlocal != 1 ? "s" : "", 0x1p-30 * need,
-                       0x1p-30 * have);
+                       world->nhost, world->nhost != 1 ? "s" : "", 0x1p-30 * need, 0x1p-30 * have);
 }
 
 static zipccl_status prepare(struct replay_job *job, struct zipccl_error *error)
@@ -297,8 +297,9 @@ static zipccl_status gather_mode(struct replay_rank *rank, const struct record *
     if (status == ZIPCCL_OK && keeps)
         memcpy(job->step_s[mode], step_s, job->options->steps * sizeof *step_s);
     free(step_s);
-    return status == ZIPCCL_OK ? status
-                               : replay_fail(job, status, "the ranks' times cannot be gathered");
+    return status == ZIPCCL_OK
+               ? status
+               : replay_fail_world(rank, status, "the ranks' times cannot be gathered");
 }
 
 static zipccl_status run_steps(struct replay_rank *rank, struct record *record)
@@ -347,7 +348,8 @@ static zipccl_status gather(struct replay_rank *rank, const struct record *recor
          r++)
         job->wrong += all[r];
     free(all);
-    return status == ZIPCCL_OK ? status : replay_fail(job, status, "the checks cannot be gathered");
+    return status == ZIPCCL_OK ? status
+                               : replay_fail_world(rank, status, "the checks cannot be gathered");
 }
 
 static zipccl_status run_rank(struct zipccl_transport *whole, void *arg)

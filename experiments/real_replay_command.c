@@ -34,7 +34,9 @@ enum {
     KEY_THREADS,
     KEY_RANKS_PER_NODE,
     KEY_CSV,
-    KEY_SUMMARY
+    KEY_SUMMARY,
+    KEY_HTML,
+    KEY_PERFETTO
 };
 enum { FILE_JSON, FILE_CSV, NUM_FILES };
 
@@ -51,8 +53,9 @@ struct options {
 static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "Ranks, as many as the trace has:", 1},
     {"on", KEY_ON, "KIND", 0,
-     "threads (of this process) or mpi (processes of mpirun, srun or torchrun); without it replay "
-     "simulates",
+     "threads (of this process) or mpi (processes of mpirun, or of srun --mpi=pmix; torchrun "
+     "brings "
+     "up no MPI and is refused); without it replay simulates",
      1},
     {"nthreads", 't', "N", 0, "threads (default: the trace's ranks)", 1},
     {"ranks-per-node", KEY_RANKS_PER_NODE, "N", 0,
@@ -60,7 +63,10 @@ static const struct argp_option option_table[] = {
      "their hosts)",
      1},
     {"threads", KEY_THREADS, "N", 0, "threads that each communicator codes with (default 1)", 1},
-    {"timeout", 'T', "SECONDS", 0, "longest that one call may take (default 60; 0: no limit)", 1},
+    {"timeout", 'T', "SECONDS", 0,
+     "longest that a call may wait for another rank (default 60; 0: no limit); a rank's own work "
+     "does not count",
+     1},
     {NULL, 0, NULL, 0, "What is run:", 2},
     {"mode", 'm', "MODE", 0,
      "raw, compressed, adaptive or all (default); speedups are over raw, so compressed and "
@@ -89,6 +95,8 @@ static const struct argp_option option_table[] = {
     {"csv", KEY_CSV, "FILE", 0, "the rows as CSV", 3},
     {"summary", KEY_SUMMARY, NULL, 0, "print the summary lines only", 3},
     {"quiet", 'q', NULL, 0, "print no table", 3},
+    {"html", KEY_HTML, "FILE", OPTION_HIDDEN, NULL, 3},
+    {"perfetto", KEY_PERFETTO, "FILE", OPTION_HIDDEN, NULL, 3},
     {0}};
 
 static const char doc[] =
@@ -98,12 +106,22 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl replay traces/samples/moe4 --on threads --cluster laptop\n"
     "  zipccl replay traces/samples/moe4 --on threads --gaps skip -n 9 --class settled\n"
-    "  mpirun -np 4 zipccl replay traces/samples/moe4 --on mpi --cluster laptop -J moe4.json\n\n"
+    "  mpirun --oversubscribe -np 4 zipccl replay traces/samples/moe4 --on mpi --cluster laptop -J "
+    "moe4.json\n\n"
     "The result has the form of a simulated one, kind \"measured\", so two files compare row by "
     "row. 'zipccl replay --help' is of the simulation.\n\n"
     "Exit code: 0 done, 1 wrong elements or a failure, 2 wrong input or usage. A result file "
     "appears "
     "whole or not at all.";
+
+static int refuse_simulated(const struct options *options, const char *name)
+{
+    zipccl_usage_error(options->program,
+                       "replay: %s is for simulations, of replays without --on; a real one writes "
+                       "-J and --csv",
+                       name);
+    return -1;
+}
 
 static int set_mode(struct options *options, const char *text)
 {
@@ -255,6 +273,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_CSV: failed = set_once(o, &o->files[FILE_CSV], "--csv", arg); break;
     case KEY_SUMMARY: o->summary = true; break;
     case 'q': o->quiet = true; break;
+    case KEY_HTML: failed = refuse_simulated(o, "--html"); break;
+    case KEY_PERFETTO: failed = refuse_simulated(o, "--perfetto"); break;
     case ARGP_KEY_ARG: failed = set_trace(o, arg); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -305,8 +325,11 @@ static zipccl_status write_files(const struct zipccl_replay_result *result,
     for (int i = 0; i < NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
         if (outputs[i].file != NULL)
-            ZIPCCL_TRY(i == FILE_JSON ? zipccl_report_json(result, outputs[i].file, error)
-                                      : zipccl_report_csv(result, outputs[i].file, error));
+            ZIPCCL_TRY(zipccl_output_told(&outputs[i],
+                                          i == FILE_JSON
+                                              ? zipccl_report_json(result, outputs[i].file, error)
+                                              : zipccl_report_csv(result, outputs[i].file, error),
+                                          error));
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     }
     for (int i = 0; i < NUM_FILES; i++)
@@ -408,7 +431,7 @@ static int run(struct options *options)
     zipccl_status status = open_cluster(options, &cluster, &error);
 
     zipccl_import_options_init(&import);
-    if (status == ZIPCCL_OK)
+    if (status == ZIPCCL_OK && zipccl_real_world_writes())
         status = check_outputs(options, cluster, outputs, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_replay_input_load(options->trace, &import, 0, &input, &error);

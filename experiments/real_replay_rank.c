@@ -37,6 +37,14 @@ zipccl_status replay_fail(struct replay_job *job, zipccl_status status, const ch
     return status;
 }
 
+zipccl_status replay_fail_world(struct replay_rank *rank, zipccl_status status, const char *what)
+{
+    struct zipccl_error error;
+
+    zipccl_transport_fail(rank->whole, status, what, &error);
+    return replay_fail(rank->job, status, "%s", error.text);
+}
+
 /* True if 'rank' runs the event. */
 static bool runs(const struct zipccl_program_event *e, uint32_t rank)
 {
@@ -424,8 +432,9 @@ zipccl_status replay_step(struct replay_rank *rank, int mode, bool check, double
         status = zipccl_world_gather(rank->whole, &one, 1, all);
     free(all);
     if (status != ZIPCCL_OK) {
+        replay_fail_world(rank, status, "the ranks do not meet before a step");
         give_up(rank, status);
-        return replay_fail(rank->job, status, "the ranks do not meet before a step");
+        return status;
     }
     pthread_mutex_lock(&rank->lock);
     for (uint32_t s = 0; s < rank->job->program->nstreams; s++)

@@ -304,6 +304,9 @@ static void note_steps(const struct replay_job *job, int mode, struct zipccl_rep
     uint32_t n = job->options->steps;
 
     qsort(job->step_s[mode], n, sizeof(double), by_value);
+    r->steps[mode].nmeasured = n;
+    r->steps[mode].low_s = job->step_s[mode][(n - 1) / 4];
+    r->steps[mode].high_s = job->step_s[mode][(n - 1) - (n - 1) / 4];
     note(r->settings, &r->nsettings, names[mode], "s",
          "least, median (whose times the rows have) and largest of the steps", "%.6g, %.6g, %.6g",
          job->step_s[mode][0], job->step_s[mode][(n - 1) / 2], job->step_s[mode][n - 1]);

@@ -91,6 +91,9 @@ struct replay_rank {
 zipccl_status replay_fail(struct replay_job *job, zipccl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same for 'what' the ranks of the whole world did together, with the transport's own text. */
+zipccl_status replay_fail_world(struct replay_rank *rank, zipccl_status status, const char *what);
+
 /* Elements that a member sends and receives in a call of 'class'. */
 void replay_sizes(const struct zipccl_program_class *class, uint32_t member, size_t *send_n,
                   size_t *recv_n);

@@ -36,14 +36,32 @@ zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
     if (wanted->on == ZIPCCL_ON_MPI || (wanted->on == ZIPCCL_ON_AUTO && launch.launcher != NULL &&
                                         (launch.size > 1 || wanted->nthreads == 0)))
         options.kind = ZIPCCL_WORLD_MPI;
+    if (options.kind == ZIPCCL_WORLD_MPI && wanted->nthreads > 1 && launch.launcher == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "-t %u is of --on threads; ranks of --on mpi are processes: start them "
+                           "with mpirun -np %u",
+                           wanted->nthreads, wanted->nthreads);
     if (options.kind == ZIPCCL_WORLD_MPI && wanted->nthreads > 1)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "-t %u is of --on threads; %s has started %u process%s, one rank each",
-                           wanted->nthreads, launch.launcher != NULL ? launch.launcher : "nothing",
-                           launch.size, launch.size != 1 ? "es" : "");
+                           wanted->nthreads, launch.launcher, launch.size,
+                           launch.size != 1 ? "es" : "");
     if (options.kind == ZIPCCL_WORLD_THREADS)
         ZIPCCL_TRY(zipccl_launch_check_alone(&launch, error));
     if (options.nthreads == 0)
         options.nthreads = processors();
+    if (options.kind == ZIPCCL_WORLD_THREADS && options.nthreads > ZIPCCL_MAX_RANK_THREADS)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%u ranks as threads, expected at most %d: more as processes of mpirun",
+                           options.nthreads, ZIPCCL_MAX_RANK_THREADS);
     return zipccl_world_open(&options, out, error);
+}
+
+bool zipccl_real_world_writes(void)
+{
+    struct zipccl_launch launch;
+    struct zipccl_error error;
+
+    /* What is wrong with the variables zipccl_real_world_open() tells. */
+    return zipccl_launch_from_environment(&launch, &error) != ZIPCCL_OK || launch.rank == 0;
 }

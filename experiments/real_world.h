@@ -9,6 +9,9 @@
 #include "experiments/perf_options.h"
 #include "experiments/world.h"
 
+/* Ranks that one process runs as threads, at most. */
+#define ZIPCCL_MAX_RANK_THREADS 256
+
 struct zipccl_real_world {
     enum zipccl_perf_on on; /* AUTO, THREADS or MPI */
     uint32_t nthreads;      /* 0: as many as processors, at least 2; not with MPI, where 1 is one */
@@ -24,5 +27,8 @@ struct zipccl_real_world {
  */
 zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
                                      struct zipccl_world **out, struct zipccl_error *error);
+
+/* True if this process writes what comes out: unless a launcher says that it is not rank 0. */
+bool zipccl_real_world_writes(void);
 
 #endif

@@ -339,7 +339,8 @@ static zipccl_status fill_files(const struct zipccl_replay_result *result, const
     if (outputs[FILE_JSON].file != NULL)
         fwrite(json, 1, nbytes, outputs[FILE_JSON].file);
     if (outputs[FILE_CSV].file != NULL)
-        ZIPCCL_TRY(zipccl_report_csv(result, outputs[FILE_CSV].file, error));
+        ZIPCCL_TRY(zipccl_output_told(
+            &outputs[FILE_CSV], zipccl_report_csv(result, outputs[FILE_CSV].file, error), error));
     if (outputs[FILE_HTML].file != NULL)
         ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
     if (outputs[FILE_PERFETTO].file != NULL)

@@ -112,6 +112,12 @@ static void print_no_gain(const struct zipccl_replay_result *result, FILE *out)
     double raw = steps[ZIPCCL_STEP_RAW].step_s;
     double saved = raw > 0 ? 1 - steps[ZIPCCL_STEP_ADAPTIVE].step_s / raw : 0;
 
+    if (result->end_to_end_speedup >= little) {
+        fprintf(out, "the step is %.2g %% shorter, but no collective's exposed time tells where",
+                saved * 100);
+        print_limit(result, out);
+        return;
+    }
     fputs("there is little to gain: ", out);
     if (result->exposed_comm_share < 0.02)
         fprintf(out, "only %.2g %% of the raw step is exposed communication",
@@ -127,12 +133,26 @@ static void print_no_gain(const struct zipccl_replay_result *result, FILE *out)
     print_limit(result, out);
 }
 
+/* True if measured steps tell the two modes apart: the middle halves of their steps do not meet. */
+static bool tells_apart(const struct zipccl_result_step *a, const struct zipccl_result_step *b)
+{
+    return a->nmeasured > 1 && b->nmeasured > 1 && (a->high_s < b->low_s || b->high_s < a->low_s);
+}
+
 void zipccl_report_why(const struct zipccl_replay_result *result, FILE *out)
 {
     struct zipccl_report_gain gain;
 
     if (!modes_present(result))
         return;
+    if (result->measured &&
+        !tells_apart(&result->steps[ZIPCCL_STEP_RAW], &result->steps[ZIPCCL_STEP_ADAPTIVE])) {
+        fputs(result->steps[ZIPCCL_STEP_RAW].nmeasured > 1
+                  ? "raw and adaptive differ by less than the steps of one mode among themselves."
+                  : "not told by one step of each mode, whose spread is not known.",
+              out);
+        return;
+    }
     if (!(result->end_to_end_speedup >= little) || !zipccl_report_largest_gain(result, &gain)) {
         print_no_gain(result, out);
         return;
@@ -418,6 +438,31 @@ static void print_interval(const struct zipccl_replay_result *result, FILE *out)
             i->high_speedup);
 }
 
+/* How far measured steps lie apart: what differences are worth. */
+static void print_spread(const struct zipccl_replay_result *result, FILE *out)
+{
+    static const char *const names[ZIPCCL_NUM_STEPS] = {"raw", "compressed", "adaptive"};
+    const char *separator = " Spread of steps (quartiles, ms):";
+    bool single = false;
+
+    for (int m = 0; m < ZIPCCL_NUM_STEPS; m++) {
+        const struct zipccl_result_step *step = &result->steps[m];
+
+        if (!step->present || step->nmeasured == 0)
+            continue;
+        single = single || step->nmeasured == 1;
+        if (step->nmeasured > 1) {
+            fprintf(out, "%s %s %.3g-%.3g", separator, names[m], step->low_s * 1e3,
+                    step->high_s * 1e3);
+            separator = ",";
+        }
+    }
+    if (separator[0] == ',')
+        fputs(".\n", out);
+    else if (single)
+        fputs(" Spread of steps: not known from one step of each mode; -n asks for more.\n", out);
+}
+
 static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
 {
     double recorded = result->step_time_recorded_s;
@@ -432,6 +477,7 @@ static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
 void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
 {
     print_recorded(result, out);
+    print_spread(result, out);
     print_why(result, out);
     if (result->adaptive_note[0] != '\0')
         fprintf(out, " Adaptive: %s.\n", result->adaptive_note);

@@ -58,8 +58,7 @@ static zipccl_status first_failure(const struct rank_job *jobs, uint32_t n,
             failed = &jobs[r];
     if (failed == NULL)
         return ZIPCCL_OK;
-    const struct zipccl_transport_ops *ops = failed->transport->ops;
-    const char *text = ops->error_text != NULL ? ops->error_text(failed->transport) : "";
+    const char *text = zipccl_transport_text(failed->transport);
     return zipccl_fail(error, failed->status, "rank %u: %s%s%s", failed->transport->rank,
                        zipccl_status_string(failed->status), text[0] != '\0' ? "; " : "", text);
 }
@@ -202,7 +201,8 @@ static zipccl_status threads_open(const struct zipccl_world_options *options,
     world->base = (struct zipccl_world){.ops = &threads_ops,
                                         .kind = ZIPCCL_WORLD_THREADS,
                                         .nranks = options->nthreads,
-                                        .nlocal = options->nthreads};
+                                        .nlocal = options->nthreads,
+                                        .nhost = options->nthreads};
     world->whole = calloc(options->nthreads, sizeof(struct zipccl_transport *));
     status = world->whole != NULL ? threads_topology(options, &world->topology) : ZIPCCL_ERR_NOMEM;
     if (status == ZIPCCL_OK)

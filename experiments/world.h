@@ -48,6 +48,7 @@ struct zipccl_world {
     const struct zipccl_world_ops *ops;
     enum zipccl_world_kind kind;
     uint32_t nranks, nlocal, first;         /* local ranks: first .. first + nlocal - 1 */
+    uint32_t nhost;                         /* ranks of all processes on this host */
     const struct zipccl_topology *topology; /* of all ranks, owned by the world */
 };
 

@@ -175,7 +175,7 @@ static int find_host(int rank, struct host *host)
 
 /* Node of each rank: the lowest rank on the same host; network namespaces of one machine, which have
  * names of their own, are hosts. */
-static zipccl_status find_nodes(uint32_t rank, uint32_t nranks, uint32_t *nodes,
+static zipccl_status find_nodes(uint32_t rank, uint32_t nranks, uint32_t *nodes, uint32_t *nhost,
                                 struct zipccl_error *error)
 {
     struct host mine, *all = calloc(nranks, sizeof *all);
@@ -191,6 +191,9 @@ static zipccl_status find_nodes(uint32_t rank, uint32_t nranks, uint32_t *nodes,
         for (nodes[r] = 0; nodes[r] < r; nodes[r]++)
             if (memcmp(&all[nodes[r]], &all[r], sizeof *all) == 0)
                 break;
+    *nhost = 0;
+    for (uint32_t r = 0; status == ZIPCCL_OK && r < nranks; r++)
+        *nhost += nodes[r] == nodes[rank];
     free(all);
     return status;
 }
@@ -200,12 +203,11 @@ static zipccl_status make_topology(const struct zipccl_world_options *options,
 {
     uint32_t n = world->base.nranks;
     uint32_t *nodes = malloc(n * sizeof *nodes);
-    zipccl_status status = ZIPCCL_OK;
+    zipccl_status status;
 
     if (nodes == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory for %u ranks", n);
-    if (options->ranks_per_node == 0)
-        status = find_nodes(world->base.first, n, nodes, error);
+    status = find_nodes(world->base.first, n, nodes, &world->base.nhost, error);
     for (uint32_t r = 0; r < n && options->ranks_per_node > 0; r++)
         nodes[r] = r / options->ranks_per_node;
     if (status == ZIPCCL_OK) {

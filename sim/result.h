@@ -47,12 +47,14 @@ struct zipccl_result_row {
 struct zipccl_result_step {
     bool present; /* the mode was run */
     double step_s;
-    double compute_s;    /* as in the trace, scaled to the cluster's GPU */
-    double codec_slow_s; /* compute took this much longer while the codec ran */
-    double exposed_s;    /* communication that nothing hid */
-    double wait_s;       /* for ranks that came late */
-    double comm_s;       /* sum of collective times of this rank */
-    double codec_s;      /* encode and decode time of this rank */
+    double compute_s;     /* as in the trace, scaled to the cluster's GPU */
+    double codec_slow_s;  /* compute took this much longer while the codec ran */
+    double exposed_s;     /* communication that nothing hid */
+    double wait_s;        /* for ranks that came late */
+    double comm_s;        /* sum of collective times of this rank */
+    double codec_s;       /* encode and decode time of this rank */
+    uint32_t nmeasured;   /* measured: steps that 'step_s' is the median of */
+    double low_s, high_s; /* measured: quartiles of these */
 };
 
 enum { ZIPCCL_STEP_RAW, ZIPCCL_STEP_COMPRESSED, ZIPCCL_STEP_ADAPTIVE, ZIPCCL_NUM_STEPS };

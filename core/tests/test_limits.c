@@ -8,6 +8,8 @@
  */
 #include "core/tests/coll_world.h"
 
+#include "core/zipccl.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -157,6 +159,40 @@ static unsigned test_meeting(void)
     return nfailed;
 }
 
+/* Rank 1 never makes its communicator: rank 0 is told by name whom it waited for. */
+static bool create_rank(void *context, uint32_t rank)
+{
+    struct job *job = context;
+    struct zipccl_exec *exec = NULL;
+    struct zipccl_comm *comm = NULL;
+    struct zipccl_error error = {""};
+
+    job->status[rank] = ZIPCCL_OK;
+    if (rank == 1)
+        return true;
+    if (zipccl_exec_cpu_create(zipccl_isa_best(), &exec) != ZIPCCL_OK)
+        return false;
+    job->status[rank] = zipccl_comm_create(job->world->t[rank], exec, NULL, &comm, &error);
+    exec->ops->destroy(exec);
+    return strstr(error.text, "exchange of settings on rank 0: ") != NULL &&
+           strstr(error.text, "for rank 1") != NULL;
+}
+
+static unsigned test_create(void)
+{
+    struct job job = {.wait = WAIT_NATIVE};
+    struct world w;
+    unsigned nfailed = 0;
+
+    world_open_even(&w, 1, 2);
+    job.world = &w;
+    zipccl_transport_mem_set_limit(w.t[0], LIMIT_S);
+    nfailed += expect(world_run(&w, create_rank, &job), NUM_WAITS, "no name", "");
+    nfailed += expect(job.status[0] == ZIPCCL_ERR_TIMEOUT, NUM_WAITS, "status of create", "");
+    world_close(&w);
+    return nfailed;
+}
+
 int main(void)
 {
     unsigned nfailed = 0;
@@ -164,6 +200,7 @@ int main(void)
     for (unsigned wait = 0; wait < NUM_WAITS; wait++)
         nfailed += test_wait((enum wait)wait);
     nfailed += test_meeting();
+    nfailed += test_create();
     printf("%u failures\n", nfailed);
     return nfailed == 0 ? 0 : 1;
 }

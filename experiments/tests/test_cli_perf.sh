@@ -78,6 +78,9 @@ refuses "do not reduce fp8" "$zipccl" perf all_reduce -b 4K -t 2 -d fp8_e4m3
 refuses "elements are aligned" "$zipccl" perf all_gather -t 2 -u 1
 refuses "four fifths of this machine" "$zipccl" perf all_gather -t 4 -b 256G
 refuses "no cluster is named" "$zipccl" perf all_gather -t 2 --cluster none
+refuses "start them with mpirun -np 4" "$zipccl" perf all_gather --on mpi -t 4
+refuses "300 ranks as threads, expected at most 256" "$zipccl" perf all_gather -t 300
+refuses "/dev/full: cannot write: JSON" "$zipccl" perf all_gather -b 4K -t 2 -n 1 -q -J /dev/full
 refuses "two outputs have the same path" "$zipccl" perf all_gather -t 2 -J same --csv ./same
 refuses "-t 3 is of --on threads" "$zipccl" perf all_gather -t 3 --on mpi
 # Ranks as processes, where MPI was found when this was built.
@@ -95,6 +98,14 @@ if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
     NCCL_TESTS_SPLIT="MOD 2" "$run_mpi" 4 "$zipccl" perf alltoall -b 4K -n 2 >out 2>err ||
         failed "split under mpirun: $(cat out err)"
     grep -q '2 ranks on 1 node (mpi' out || failed "split under mpirun: $(cat out)"
+    # Either process alone would fit; both do not.
+    ntests=$((ntests + 2))
+    "$run_mpi" 2 "$zipccl" perf all_gather -b "$(awk '/^MemTotal/ {print int($2 / 2048)}' /proc/meminfo)M" >out 2>err &&
+        failed "too much memory under mpirun: $(cat out)"
+    grep -q '2 ranks here with .* four fifths of this machine' err || failed "memory under mpirun: $(cat err)"
+    "$run_mpi" 2 "$zipccl" perf all_gather -b 1M --on sim --cluster "$a100" >out 2>err &&
+        failed "a simulation under mpirun: $(cat out)"
+    grep -q 'each of them would simulate the same' err || failed "a simulation under mpirun: $(cat err)"
 fi
 # ---- a trace on real ranks
 moe4=$OLDPWD/traces/samples/moe4
@@ -115,6 +126,8 @@ refuses "--cluster says how fast" "$zipccl" replay "$moe" --on threads
 refuses "expected sleep, busy or skip" "$zipccl" replay "$moe4" --on threads --gaps none
 refuses "expected threads or mpi" "$zipccl" replay "$moe4" --on gpus
 refuses "no trace given" "$zipccl" replay --on threads
+refuses "--html is for simulations" "$zipccl" replay "$moe4" --on threads --html a.html
+refuses "--perfetto is for simulations" "$zipccl" replay "$moe4" --on threads --perfetto a.json
 refuses "one trace at a time" "$zipccl" replay "$moe4" "$moe4" --on threads
 refuses "unknown option '--fidelity'" "$zipccl" replay "$moe4" --on threads --fidelity t0
 if [ -n "${run_mpi:-}" ]; then

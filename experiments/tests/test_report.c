@@ -170,6 +170,51 @@ Test(report_table, says_what_a_search_did_not_find)
     free(text);
 }
 
+Test(report_table, measured_differences_within_the_spread_are_no_gain)
+{
+    struct zipccl_replay_result result;
+    struct zipccl_result_step *raw = &result.steps[ZIPCCL_STEP_RAW];
+    struct zipccl_result_step *adaptive = &result.steps[ZIPCCL_STEP_ADAPTIVE];
+
+    zipccl_example_result(&result);
+    result.measured = true;
+    raw->nmeasured = adaptive->nmeasured = 1;
+    char *text = render(&result, TABLE);
+    expect(text, "Spread of steps: not known from one step of each mode");
+    expect(text, "Why: not told by one step");
+    expect_not(text, "of the gain");
+    free(text);
+    raw->nmeasured = adaptive->nmeasured = 5;
+    raw->low_s = 0.010, raw->high_s = 0.012;
+    adaptive->low_s = 0.008, adaptive->high_s = 0.011;
+    text = render(&result, TABLE);
+    expect(text, "Spread of steps (quartiles, ms): raw 10-12, adaptive 8-11.");
+    expect(text, "Why: raw and adaptive differ by less than");
+    free(text);
+    adaptive->high_s = 0.009;
+    text = render(&result, TABLE);
+    expect(text, "of the gain is the");
+    free(text);
+}
+
+Test(report_table, a_gain_that_no_collective_explains_is_not_called_little)
+{
+    struct zipccl_replay_result result;
+    struct zipccl_result_row rows[ZIPCCL_EXAMPLE_ROWS];
+
+    zipccl_example_result(&result);
+    memcpy(rows, result.rows, sizeof rows);
+    result.rows = rows;
+    for (size_t i = 0; i < result.nrows; i++)
+        rows[i].exposed_raw_s = rows[i].exposed_adaptive_s;
+    result.steps[ZIPCCL_STEP_ADAPTIVE].step_s = 0.75 * result.steps[ZIPCCL_STEP_RAW].step_s;
+    result.end_to_end_speedup = 1 / 0.75;
+    char *text = render(&result, TABLE);
+    expect(text, "Why: the step is 25 % shorter, but no collective's exposed time tells where");
+    expect_not(text, "little to gain");
+    free(text);
+}
+
 Test(report_table, tells_when_there_is_no_gain)
 {
     struct zipccl_replay_result result;
