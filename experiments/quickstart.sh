@@ -19,7 +19,7 @@ esac
 
 zipccl_install build
 zipccl_say "building into build/"
-zipccl_build default build zipccl zipccl-sim
+zipccl_build default build zipccl zipccl-sim zipccl-perf
 
 where=
 [ "$here" = "$PWD" ] || where=$PWD/
