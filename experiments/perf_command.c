@@ -17,8 +17,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-enum { FILE_JSON, FILE_CSV, NUM_FILES };
-
 /* Rates that the chooser goes by, and what to call them. */
 static zipccl_status find_rates(const struct zipccl_perf_options *o,
                                 struct zipccl_perf_result *result,
@@ -118,36 +116,17 @@ static zipccl_status note_rates(const struct zipccl_cost_params *p, struct zipcc
 }
 
 static zipccl_status check_outputs(const struct zipccl_perf_options *o,
-                                   struct zipccl_output outputs[NUM_FILES],
+                                   struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES],
                                    struct zipccl_error *error)
 {
-    const char *const paths[NUM_FILES] = {o->json, o->csv};
+    const char *const paths[ZIPCCL_PERF_NUM_FILES] = {o->json, o->csv};
 
-    for (int i = 0; i < NUM_FILES; i++) {
+    for (int i = 0; i < ZIPCCL_PERF_NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_check(&outputs[i], paths[i], error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i],
                                        o->data == ZIPCCL_DATA_FILE ? o->input_path : NULL, error));
     }
-    return zipccl_output_differ(&outputs[FILE_JSON], &outputs[FILE_CSV], error);
-}
-
-static zipccl_status write_outputs(const struct zipccl_perf_result *result,
-                                   struct zipccl_output outputs[NUM_FILES],
-                                   struct zipccl_error *error)
-{
-    for (int i = 0; i < NUM_FILES; i++) {
-        ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
-        if (outputs[i].file != NULL)
-            ZIPCCL_TRY(zipccl_output_told(&outputs[i],
-                                          i == FILE_JSON
-                                              ? zipccl_perf_json(result, outputs[i].file, error)
-                                              : zipccl_perf_csv(result, outputs[i].file, error),
-                                          error));
-        ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
-    }
-    for (int i = 0; i < NUM_FILES; i++)
-        ZIPCCL_TRY(zipccl_output_commit(&outputs[i], error));
-    return ZIPCCL_OK;
+    return zipccl_output_differ(&outputs[ZIPCCL_PERF_JSON], &outputs[ZIPCCL_PERF_CSV], error);
 }
 
 static void print_memory(const struct zipccl_world *world, FILE *out)
@@ -165,7 +144,7 @@ static zipccl_status run(const struct zipccl_perf_options *o, struct zipccl_worl
                          bool *good, struct zipccl_error *error)
 {
     bool speaks = world->first == 0;
-    bool standard = outputs[FILE_JSON].standard || outputs[FILE_CSV].standard;
+    bool standard = outputs[ZIPCCL_PERF_JSON].standard || outputs[ZIPCCL_PERF_CSV].standard;
     FILE *table = !speaks || o->quiet || standard ? NULL : stdout;
     struct zipccl_cost_params params;
 
@@ -182,7 +161,7 @@ static zipccl_status run(const struct zipccl_perf_options *o, struct zipccl_worl
     *good = zipccl_perf_print_tail(o, result, table);
     if (o->memory && table != NULL)
         print_memory(world, table);
-    return write_outputs(result, outputs, error);
+    return zipccl_perf_write(result, outputs, error);
 }
 
 /* What made the run fail although everything ran. */
@@ -200,7 +179,7 @@ static int blame(const char *program, const struct zipccl_perf_result *result)
 
 int zipccl_perf_command(const char *program, int argc, char **argv)
 {
-    struct zipccl_output outputs[NUM_FILES] = {{.path = NULL}, {.path = NULL}};
+    struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES] = {{.path = NULL}, {.path = NULL}};
     struct zipccl_perf_result result = {.rows = NULL};
     struct zipccl_perf_options options;
     struct zipccl_world *world = NULL;
@@ -223,7 +202,7 @@ int zipccl_perf_command(const char *program, int argc, char **argv)
         status = zipccl_real_world_open(&wanted, &world, &error);
     if (status == ZIPCCL_OK)
         status = run(&options, world, &result, outputs, &good, &error);
-    for (int i = 0; i < NUM_FILES; i++)
+    for (int i = 0; i < ZIPCCL_PERF_NUM_FILES; i++)
         zipccl_output_discard(&outputs[i]);
     if (status != ZIPCCL_OK)
         code = zipccl_print_error(program, status, &error);

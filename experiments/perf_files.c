@@ -211,3 +211,22 @@ zipccl_status zipccl_perf_csv(const struct zipccl_perf_result *result, FILE *out
     }
     return written(out, "CSV", error);
 }
+
+zipccl_status zipccl_perf_write(const struct zipccl_perf_result *result,
+                                struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES],
+                                struct zipccl_error *error)
+{
+    for (int i = 0; i < ZIPCCL_PERF_NUM_FILES; i++) {
+        ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
+        if (outputs[i].file != NULL)
+            ZIPCCL_TRY(zipccl_output_told(&outputs[i],
+                                          i == ZIPCCL_PERF_JSON
+                                              ? zipccl_perf_json(result, outputs[i].file, error)
+                                              : zipccl_perf_csv(result, outputs[i].file, error),
+                                          error));
+        ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
+    }
+    for (int i = 0; i < ZIPCCL_PERF_NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_commit(&outputs[i], error));
+    return ZIPCCL_OK;
+}

@@ -11,6 +11,7 @@
 
 #include "experiments/perf_options.h"
 #include "sim/result.h"
+#include "experiments/output.h"
 
 #include <stdio.h>
 
@@ -112,5 +113,11 @@ zipccl_status zipccl_perf_json(const struct zipccl_perf_result *result, FILE *ou
                                struct zipccl_error *error);
 zipccl_status zipccl_perf_csv(const struct zipccl_perf_result *result, FILE *out,
                               struct zipccl_error *error);
+
+/* The files of a run, checked by the caller before it ran; all appear, or none. */
+enum { ZIPCCL_PERF_JSON, ZIPCCL_PERF_CSV, ZIPCCL_PERF_NUM_FILES };
+zipccl_status zipccl_perf_write(const struct zipccl_perf_result *result,
+                                struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES],
+                                struct zipccl_error *error);
 
 #endif

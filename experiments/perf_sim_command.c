@@ -16,8 +16,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { FILE_JSON, FILE_CSV, NUM_FILES };
-
 /* What a simulation has not is refused. */
 static int check_options(const char *program, const struct zipccl_perf_options *o)
 {
@@ -108,49 +106,30 @@ static zipccl_status note_cluster(const struct zipccl_cluster_file *file,
 
 static zipccl_status check_outputs(const struct zipccl_perf_options *o,
                                    const struct zipccl_cluster_file *cluster,
-                                   struct zipccl_output outputs[NUM_FILES],
+                                   struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES],
                                    struct zipccl_error *error)
 {
-    const char *const paths[NUM_FILES] = {o->json, o->csv};
+    const char *const paths[ZIPCCL_PERF_NUM_FILES] = {o->json, o->csv};
 
-    for (int i = 0; i < NUM_FILES; i++) {
+    for (int i = 0; i < ZIPCCL_PERF_NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_check(&outputs[i], paths[i], error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], zipccl_cluster_path(cluster), error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i],
                                        o->data == ZIPCCL_DATA_FILE ? o->input_path : NULL, error));
     }
-    return zipccl_output_differ(&outputs[FILE_JSON], &outputs[FILE_CSV], error);
-}
-
-static zipccl_status write_outputs(const struct zipccl_perf_result *result,
-                                   struct zipccl_output outputs[NUM_FILES],
-                                   struct zipccl_error *error)
-{
-    for (int i = 0; i < NUM_FILES; i++) {
-        ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
-        if (outputs[i].file != NULL)
-            ZIPCCL_TRY(zipccl_output_told(&outputs[i],
-                                          i == FILE_JSON
-                                              ? zipccl_perf_json(result, outputs[i].file, error)
-                                              : zipccl_perf_csv(result, outputs[i].file, error),
-                                          error));
-        ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
-    }
-    for (int i = 0; i < NUM_FILES; i++)
-        ZIPCCL_TRY(zipccl_output_commit(&outputs[i], error));
-    return ZIPCCL_OK;
+    return zipccl_output_differ(&outputs[ZIPCCL_PERF_JSON], &outputs[ZIPCCL_PERF_CSV], error);
 }
 
 static zipccl_status simulate(const struct zipccl_perf_options *o,
                               const struct zipccl_cluster_file *file,
-                              struct zipccl_output outputs[NUM_FILES],
+                              struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES],
                               struct zipccl_perf_result *result, bool *good,
                               struct zipccl_error *error)
 {
     struct zipccl_cluster cluster;
 
     ZIPCCL_TRY(check_outputs(o, file, outputs, error));
-    bool standard = outputs[FILE_JSON].standard || outputs[FILE_CSV].standard;
+    bool standard = outputs[ZIPCCL_PERF_JSON].standard || outputs[ZIPCCL_PERF_CSV].standard;
     FILE *table = o->quiet || standard ? NULL : stdout;
 
     ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
@@ -165,7 +144,7 @@ static zipccl_status simulate(const struct zipccl_perf_options *o,
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");
     ZIPCCL_TRY(zipccl_perf_sim_run(o, &cluster, result, table, error));
     *good = zipccl_perf_print_tail(o, result, table);
-    return write_outputs(result, outputs, error);
+    return zipccl_perf_write(result, outputs, error);
 }
 
 /* A launcher's processes would each simulate the same; a script of sbatch looks like rank 0 of them. */
@@ -185,7 +164,7 @@ static zipccl_status check_alone(struct zipccl_error *error)
 
 int zipccl_perf_sim_command(const char *program, int argc, char **argv)
 {
-    struct zipccl_output outputs[NUM_FILES] = {{.path = NULL}, {.path = NULL}};
+    struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES] = {{.path = NULL}, {.path = NULL}};
     struct zipccl_perf_result result = {.rows = NULL};
     struct zipccl_perf_options options;
     struct zipccl_cluster_file *file = NULL;
@@ -210,7 +189,7 @@ int zipccl_perf_sim_command(const char *program, int argc, char **argv)
                                           &file, &error);
     if (status == ZIPCCL_OK)
         status = simulate(&options, file, outputs, &result, &good, &error);
-    for (int i = 0; i < NUM_FILES; i++)
+    for (int i = 0; i < ZIPCCL_PERF_NUM_FILES; i++)
         zipccl_output_discard(&outputs[i]);
     if (status != ZIPCCL_OK)
         code = zipccl_print_error(program, status, &error);
