@@ -108,6 +108,22 @@ Test(rows, refuses_broken_perf)
     refuses(" \n\t ", -1, "empty");
 }
 
+/* zipccl perf writes one where the size is too small for the ranks. */
+Test(rows, leaves_out_calls_of_nothing)
+{
+    static const char nothing[] =
+        "{\"op\": \"all_gather\", \"dtype\": \"bf16\", \"count\": 0, \"size_bytes\": 0, "
+        "\"nranks\": 4, \"nodes\": 2, \"mode\": \"raw\", \"strategy\": \"-\", \"nchunks\": 0, "
+        "\"time_s\": 2e-6}, ";
+    char text[4096];
+
+    snprintf(text, sizeof text, "%s%s%s]}", PERF_HEAD, nothing, PERF_ROW);
+    struct zipccl_rows *rows = parse(text, -1);
+
+    cr_assert(rows->n == 1 && rows->nskipped == 1 && rows->rows[0].count == 1024);
+    zipccl_rows_destroy(rows);
+}
+
 Test(rows, refuses_rows_that_contradict_themselves)
 {
     refuses_edited("\"time_s\": 0.5", "\"time_s\": 0", "row 2: key \"time_s\": found 0");
