@@ -6,7 +6,8 @@
  * the order of calls that is the same on all of them, and all decide from the same words.  So
  * it holds for every plan, also where a rank sees the headers of a few others only, as in two-level
  * ones.  Six words of each rank every ZIPCCL_CLASS_PERIOD calls is what it costs; four of them are for
- * what comm_learn.c makes of them.
+ * what comm_learn.c makes of them.  A compressed plan that is in use first has them exchanged after the
+ * first four calls as well (trials.h).
  *
  * Pairs of uneven calls: only the two ends are sure to make a call, so no others can be asked.  But
  * both ends know the size of each message between them, and that it overflowed.
@@ -102,52 +103,81 @@ static struct zipccl_class_seen unpack(uint64_t word)
     return (struct zipccl_class_seen){(uint32_t)(word >> 8), fit};
 }
 
-/* Exchange what was seen and decide. */
-static zipccl_status review(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+/* What all ranks saw. */
+struct all_seen {
+    struct zipccl_class_seen sizes;
+    struct zipccl_trial_seen times;
+    uint64_t raw, coded;
+};
+
+static zipccl_status differs(struct zipccl_comm *comm, const struct zipccl_even_class *cls,
+                             uint32_t odd)
+{
+    comm->transport->ops->abort(comm->transport);
+    return zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
+                       "rank %u calls another collective than %s of %zu %s elements, or "
+                       "has learnt something else of it, than rank %u",
+                       odd, zipccl_op_name(cls->op), cls->count, zipccl_dtype_name(cls->dtype),
+                       comm->transport->rank);
+}
+
+/* Exchange what was seen since the last decision. */
+static zipccl_status exchange(struct zipccl_comm *comm, const struct zipccl_even_class *cls,
+                              struct all_seen *out)
 {
     uint32_t nranks = comm->transport->nranks, odd;
     uint64_t mine[NUM_WORDS], *all = malloc(nranks * sizeof mine);
-    struct zipccl_class_seen seen = cls->state.seen;
-    struct zipccl_trial_seen times = cls->trials.seen;
-    uint64_t raw = 0, coded = 0;
+    struct all_seen seen = {cls->state.seen, cls->trials.seen, 0, 0};
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     mine[WORD_STATE] = zipccl_comm_learn_digest(cls);
-    mine[WORD_SEEN] = pack(seen);
+    mine[WORD_SEEN] = pack(seen.sizes);
     mine[WORD_RAW] = cls->raw_seen;
     mine[WORD_CODED] = cls->coded_seen;
-    mine[WORD_NS] = times.ns[0];
-    mine[WORD_TRIED_NS] = times.ns[1];
+    mine[WORD_NS] = seen.times.ns[0];
+    mine[WORD_TRIED_NS] = seen.times.ns[1];
     if (all == NULL)
         comm->transport->ops->abort(comm->transport);
     else
         status = zipccl_comm_gather_words(comm->transport, mine, NUM_WORDS, all);
     if (status == ZIPCCL_OK) {
         odd = zipccl_comm_odd_rank(all, nranks, NUM_WORDS, WORD_STATE);
-        if (odd < nranks) {
-            status = zipccl_fail(&comm->error, ZIPCCL_ERR_MISMATCH,
-                                 "rank %u calls another collective than %s of %zu %s elements, or "
-                                 "has learnt something else of it, than rank %u",
-                                 odd, zipccl_op_name(cls->op), cls->count,
-                                 zipccl_dtype_name(cls->dtype), comm->transport->rank);
-            comm->transport->ops->abort(comm->transport);
-        }
+        if (odd < nranks)
+            status = differs(comm, cls, odd);
     }
     for (uint32_t r = 0; status == ZIPCCL_OK && r < nranks; r++) {
         const uint64_t *words = all + (size_t)r * NUM_WORDS;
 
-        seen = zipccl_class_merge(seen, unpack(words[WORD_SEEN]));
-        times = zipccl_trials_merge(
-            times, (struct zipccl_trial_seen){{words[WORD_NS], words[WORD_TRIED_NS]}});
-        raw += words[WORD_RAW];
-        coded += words[WORD_CODED];
-    }
-    if (status == ZIPCCL_OK) {
-        zipccl_class_decide(&cls->state, seen);
-        zipccl_comm_learn_decide(comm, cls, times, raw, coded);
+        seen.sizes = zipccl_class_merge(seen.sizes, unpack(words[WORD_SEEN]));
+        seen.times = zipccl_trials_merge(
+            seen.times, (struct zipccl_trial_seen){{words[WORD_NS], words[WORD_TRIED_NS]}});
+        seen.raw += words[WORD_RAW];
+        seen.coded += words[WORD_CODED];
     }
     free(all);
+    *out = seen;
     return status;
+}
+
+/* End a period. */
+static zipccl_status review(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    struct all_seen seen;
+
+    ZIPCCL_TRY(exchange(comm, cls, &seen));
+    zipccl_class_decide(&cls->state, seen.sizes);
+    zipccl_comm_learn_decide(comm, cls, seen.times, seen.raw, seen.coded);
+    return ZIPCCL_OK;
+}
+
+/* End the opening of trials. */
+static zipccl_status review_opening(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    struct all_seen seen;
+
+    ZIPCCL_TRY(exchange(comm, cls, &seen));
+    zipccl_trials_open(&cls->trials, seen.times);
+    return ZIPCCL_OK;
 }
 
 /* End a period of which no rank saw anything. */
@@ -183,6 +213,8 @@ zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zi
                 decide_alone(comm, cls);
             cls->coded = false;
         }
+        if (learning && comm->times && zipccl_trials_opened(&cls->trials, call_of_period(cls)))
+            ZIPCCL_TRY(review_opening(comm, cls));
         if (cls != NULL)
             cls->timed =
                 learning && comm->times && zipccl_trials_timed(&cls->trials, call_of_period(cls));

@@ -13,7 +13,7 @@
 #include "core/codec.h"
 #include "core/trials.h"
 
-#define ZIPCCL_STATE_VERSION 1u
+#define ZIPCCL_STATE_VERSION 2u
 
 /* A file with more lines of a kind is refused. */
 #define ZIPCCL_STATE_MOST_EVEN  2048u

@@ -230,6 +230,7 @@ static zipccl_status read_trials(struct cursor *c, struct zipccl_trials *t)
     ZIPCCL_TRY(number32(c, 0, UINT32_MAX / 2, "a number of changes", false, &t->changes));
     ZIPCCL_TRY(number(c, 0, MOST, "a number of periods", false, &t->period));
     ZIPCCL_TRY(number(c, 0, MOST, "a number of trials", false, &t->ntrials));
+    ZIPCCL_TRY(number(c, 0, MOST, "what trials cost", false, &t->spent));
     for (int k = 0; k < ZIPCCL_NUM_KINDS; k++) {
         struct zipccl_trial_kind *kind = &t->kinds[k];
 
@@ -360,7 +361,7 @@ static zipccl_status read_head(struct cursor *c, struct zipccl_state *state)
     uint64_t version;
 
     ZIPCCL_TRY(expect(c, "zipccl-state"));
-    ZIPCCL_TRY(number(c, ZIPCCL_STATE_VERSION, ZIPCCL_STATE_VERSION, "version 1", true, &version));
+    ZIPCCL_TRY(number(c, ZIPCCL_STATE_VERSION, ZIPCCL_STATE_VERSION, "version 2", true, &version));
     ZIPCCL_TRY(expect(c, "rank"));
     ZIPCCL_TRY(number32(c, 0, UINT32_MAX - 1, "a rank", false, &state->rank));
     ZIPCCL_TRY(expect(c, "of"));

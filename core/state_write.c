@@ -29,10 +29,11 @@ static void put_even(const struct zipccl_state_even *even, FILE *out)
     fprintf(out, "even %s %s %zu", zipccl_op_name(even->op), zipccl_dtype_name(even->dtype),
             even->count);
     put_class(&even->state, out);
-    fprintf(out, " ratio %" PRIu32 " %s trials %s %s %s %" PRIu32 " %" PRIu64 " %" PRIu64,
+    fprintf(out,
+            " ratio %" PRIu32 " %s trials %s %s %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
             even->coded_ppm, zipccl_state_efforts[even->effort], t->on ? "on" : "off",
             zipccl_kind_name(t->now), zipccl_kind_name(t->challenger), t->changes, t->period,
-            t->ntrials);
+            t->ntrials, t->spent);
     for (int k = 0; k < ZIPCCL_NUM_KINDS; k++)
         fprintf(out, " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32,
                 zipccl_kind_name(k), t->kinds[k].predicted_ns, t->kinds[k].ns, t->kinds[k].next,

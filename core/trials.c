@@ -5,6 +5,8 @@
  */
 #include "core/trials.h"
 
+#include "core/classes.h"
+
 #include <string.h>
 
 /* Times are cut off here, so that they can be multiplied by a percentage: 104 days. */
@@ -12,6 +14,9 @@
 
 /* A kind that is slower by more than this is left alone as if by this. */
 #define MOST_TIMES_SLOWER 512u
+
+/* What a trial costs besides: ranks exchange what they saw, about as long as a call. */
+#define EXCHANGE ZIPCCL_TRIAL_SHARE
 
 static uint64_t to_ns(double seconds)
 {
@@ -29,6 +34,14 @@ bool zipccl_trials_worth(const double *predicted_s, double wire_s)
     if (!(raw_s > 0) || (native_s > 0 && native_s < raw_s))
         raw_s = native_s;
     return raw_s > 0 && 4 * wire_s >= raw_s;
+}
+
+static int best_uncompressed(const struct zipccl_trials *t)
+{
+    uint64_t native = t->kinds[ZIPCCL_PLAN_NATIVE].predicted_ns;
+    uint64_t raw = t->kinds[ZIPCCL_PLAN_RAW].predicted_ns;
+
+    return native > 0 && (raw == 0 || native <= raw) ? ZIPCCL_PLAN_NATIVE : ZIPCCL_PLAN_RAW;
 }
 
 void zipccl_trials_init(struct zipccl_trials *t, const double *predicted_s, double wire_s)
@@ -50,6 +63,18 @@ void zipccl_trials_init(struct zipccl_trials *t, const double *predicted_s, doub
             t->now = k;
     }
     t->on = nkinds > 1 && zipccl_trials_worth(predicted_s, wire_s);
+    if (t->on && t->now == ZIPCCL_PLAN_COMPRESSED)
+        t->challenger = best_uncompressed(t);
+}
+
+/* Calls in which the kind in use and the one on trial take turns: the opening is in period 0. */
+static uint32_t trial_calls(const struct zipccl_trials *t)
+{
+    if (t->challenger == ZIPCCL_NO_KIND)
+        return 0;
+    if (t->period == 0)
+        return ZIPCCL_TRIAL_OPENING_CALLS;
+    return t->challenger == t->now || t->kinds[t->challenger].ns > 0 ? ZIPCCL_TRIAL_CALLS : 2;
 }
 
 int zipccl_trials_kind(const struct zipccl_trials *t, uint32_t call)
@@ -59,7 +84,7 @@ int zipccl_trials_kind(const struct zipccl_trials *t, uint32_t call)
 
 bool zipccl_trials_timed(const struct zipccl_trials *t, uint32_t call)
 {
-    return t->challenger != ZIPCCL_NO_KIND && call < ZIPCCL_TRIAL_CALLS;
+    return call < trial_calls(t);
 }
 
 void zipccl_trials_note(struct zipccl_trials *t, uint32_t call, uint64_t ns)
@@ -81,6 +106,44 @@ struct zipccl_trial_seen zipccl_trials_merge(struct zipccl_trial_seen a, struct 
     return (struct zipccl_trial_seen){{longer(a.ns[0], b.ns[0]), longer(a.ns[1], b.ns[1])}};
 }
 
+/* What 'ncalls' of 'other' lose beside as many of 'now', with the exchange, in parts of a call. */
+static uint64_t cost(uint64_t now, uint64_t other, uint32_t ncalls)
+{
+    uint64_t times;
+
+    if (other <= now)
+        return EXCHANGE;
+    times = (other - now) / now;
+    if (times >= MOST_TIMES_SLOWER)
+        return EXCHANGE + (uint64_t)ncalls * ZIPCCL_TRIAL_SHARE * MOST_TIMES_SLOWER;
+    return EXCHANGE + (other - now) * ncalls / now * ZIPCCL_TRIAL_SHARE +
+           (other - now) * ncalls % now * ZIPCCL_TRIAL_SHARE / now;
+}
+
+/* The same of a trial of 'k' to come. */
+static uint64_t expected_cost(const struct zipccl_trials *t, int k)
+{
+    const struct zipccl_trial_kind *now = &t->kinds[t->now], *kind = &t->kinds[k];
+
+    if (k == t->now)
+        return EXCHANGE;
+    if (kind->ns > 0 && now->ns > 0)
+        return cost(now->ns, kind->ns, ZIPCCL_TRIAL_CALLS / 2);
+    return cost(now->predicted_ns, ZIPCCL_TRIAL_DOUBT * kind->predicted_ns,
+                kind->ns > 0 ? ZIPCCL_TRIAL_CALLS / 2 : 1);
+}
+
+/* All that trials may have cost by now, from which what was spent goes. */
+static uint64_t earned(const struct zipccl_trials *t)
+{
+    return t->period * ZIPCCL_CLASS_PERIOD;
+}
+
+static bool affords(const struct zipccl_trials *t, int k)
+{
+    return t->spent + expected_cost(t, k) <= earned(t);
+}
+
 /* Leave a kind alone after a trial in which it was 'slower' times as slow as the one in use. */
 static void postpone(struct zipccl_trials *t, int k, uint64_t slower)
 {
@@ -96,7 +159,8 @@ static void postpone(struct zipccl_trials *t, int k, uint64_t slower)
     kind->pause = 2 * kind->pause < limit ? 2 * kind->pause : limit;
 }
 
-static void change(struct zipccl_trials *t)
+/* The one on trial is in use from now on; the other one took 'slower' times as long. */
+static void change(struct zipccl_trials *t, uint64_t slower)
 {
     int old = t->now;
 
@@ -104,7 +168,7 @@ static void change(struct zipccl_trials *t)
     t->changes++;
     for (int k = 0; k < ZIPCCL_NUM_KINDS; k++)
         t->kinds[k].wins = 0;
-    postpone(t, old, 1);
+    postpone(t, old, slower);
 }
 
 /* Wins in a row that change the kind in use. */
@@ -114,26 +178,57 @@ static uint32_t wins_needed(const struct zipccl_trials *t)
                                                                    : ZIPCCL_TRIAL_MOST_WINS;
 }
 
-static void judge(struct zipccl_trials *t, struct zipccl_trial_seen seen)
+/* Take in what a trial of 'ncalls' each showed, and what it cost; false if it compared nothing. */
+static bool take(struct zipccl_trials *t, struct zipccl_trial_seen seen, uint32_t ncalls)
+{
+    uint64_t now = seen.ns[0], other = seen.ns[1];
+    bool compared = now > 0 && other > 0 && t->challenger != t->now;
+
+    t->ntrials++;
+    t->spent += compared ? cost(now, other, ncalls) : EXCHANGE;
+    if (now > 0)
+        t->kinds[t->now].ns = now;
+    if (compared)
+        t->kinds[t->challenger].ns = other;
+    return compared;
+}
+
+static void judge(struct zipccl_trials *t, struct zipccl_trial_seen seen, uint32_t ncalls)
 {
     struct zipccl_trial_kind *tried = &t->kinds[t->challenger];
     uint64_t now = seen.ns[0], other = seen.ns[1];
+    bool probe = tried->ns == 0;
 
-    t->ntrials++;
-    if (now == 0 || other == 0 || t->challenger == t->now) {
-        t->kinds[t->now].ns = now;
+    if (!take(t, seen, ncalls)) {
         postpone(t, t->challenger, 1);
         return;
     }
-    t->kinds[t->now].ns = now;
-    tried->ns = other;
+    /* One call, in which memory was cold, says how slow it may be, not that it is slower. */
+    if (probe && other < 2 * now)
+        return;
     if (other * 100 >= now * (100 - ZIPCCL_TRIAL_MARGIN_PERCENT)) {
         postpone(t, t->challenger, other / now);
         return;
     }
     tried->wins++;
     if (tried->wins >= wins_needed(t) || (t->changes == 0 && other < now / 2))
-        change(t);
+        change(t, now / other);
+}
+
+bool zipccl_trials_opened(const struct zipccl_trials *t, uint32_t call)
+{
+    return t->period == 0 && t->challenger != ZIPCCL_NO_KIND && call == ZIPCCL_TRIAL_OPENING_CALLS;
+}
+
+void zipccl_trials_open(struct zipccl_trials *t, struct zipccl_trial_seen seen)
+{
+    uint64_t now = seen.ns[0], other = seen.ns[1];
+    bool compared = take(t, seen, ZIPCCL_TRIAL_OPENING_CALLS / 2);
+
+    if (compared && other * 100 < now * (100 - ZIPCCL_TRIAL_OPENING_PERCENT))
+        change(t, now / other);
+    t->challenger = ZIPCCL_NO_KIND;
+    t->seen = (struct zipccl_trial_seen){{0, 0}};
 }
 
 static bool in_reach(const struct zipccl_trials *t, int k)
@@ -155,23 +250,26 @@ static int next_challenger(const struct zipccl_trials *t)
         if (k == t->now || !in_reach(t, k))
             continue;
         others = true;
-        if (t->kinds[k].next <= t->period &&
+        if (t->kinds[k].next <= t->period && affords(t, k) &&
             (best == ZIPCCL_NO_KIND || t->kinds[k].next < t->kinds[best].next ||
              (t->kinds[k].next == t->kinds[best].next &&
               t->kinds[k].predicted_ns < t->kinds[best].predicted_ns)))
             best = k;
     }
-    return !others && t->kinds[t->now].next <= t->period ? t->now : best;
+    return !others && t->kinds[t->now].next <= t->period && affords(t, t->now) ? t->now : best;
 }
 
 void zipccl_trials_decide(struct zipccl_trials *t, struct zipccl_trial_seen seen, bool compresses)
 {
+
+    uint32_t ncalls = trial_calls(t) / 2;
+
     t->seen = (struct zipccl_trial_seen){{0, 0}};
     if (!t->on)
         return;
     t->period++;
     if (t->challenger != ZIPCCL_NO_KIND)
-        judge(t, seen);
+        judge(t, seen, ncalls);
     t->challenger = compresses ? next_challenger(t) : ZIPCCL_NO_KIND;
 }
 
@@ -189,6 +287,7 @@ uint64_t zipccl_trials_digest(const struct zipccl_trials *t, uint64_t hash)
     hash = hash_u64(hash, (uint64_t)(int64_t)t->challenger);
     hash = hash_u64(hash, t->changes);
     hash = hash_u64(hash, t->period);
+    hash = hash_u64(hash, t->spent);
     for (int k = 0; k < ZIPCCL_NUM_KINDS; k++) {
         hash = hash_u64(hash, t->kinds[k].predicted_ns);
         hash = hash_u64(hash, t->kinds[k].ns);

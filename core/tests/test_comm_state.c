@@ -286,8 +286,8 @@ static bool test_refused(struct job *job)
 {
     static const char rank2[] = "rank 2 cannot load";
 
-    CHECK(refused_change(job, 2, "zipccl-state 1", "zipccl-state 2", ZIPCCL_ERR_INPUT,
-                         "line 1: found '2', expected version 1", rank2));
+    CHECK(refused_change(job, 2, "zipccl-state 2", "zipccl-state 1", ZIPCCL_ERR_INPUT,
+                         "line 1: found '1', expected version 2", rank2));
     CHECK(refused_change(job, 2, "rank 2 of", "rank 1 of", ZIPCCL_ERR_INPUT, "is the rank itself",
                          rank2));
     CHECK(refused_change(job, 2, "of 4", "of 5", ZIPCCL_ERR_INPUT, "rank 2 of 5, not of", rank2));
