@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# measure.sh - compressed against raw on the testbed: 4 ops, 4 tensors from training, 32 MiB per rank
+# measure.sh - compressed and adaptive against raw on the testbed: 4 ops, 4 tensors from training, 32 MiB per rank
 #
 # measure.sh OUTPUT_FOLDER TENSOR_FOLDER [RATE...]   (rates: 200mbit 1gbit)
 # One JSON of 'zipccl perf' per rate, op and tensor, and of MPI's blocking collective per rate and op;
@@ -45,7 +45,7 @@ for rate in "$@"; do
         for input in $inputs; do
             result=$out/$rate-$op-${input%%=*}.json
             $testbed mpirun --name $name "$build/zipccl-perf" perf $op -b $size -n $n -w 1 -c 1 \
-                --mode raw,native,compressed --strategy "exact direct" --nchunks $chunks \
+                --mode raw,native,compressed,adaptive --strategy "exact direct" --nchunks $chunks \
                 --input "$tensors/${input#*=}" -K 1 -J "$result" | grep -v '^#' || true
             echo "$rate $op ${input%%=*}: load $(cut -d ' ' -f 1 /proc/loadavg)" | tee -a "$out/machine.txt"
         done
