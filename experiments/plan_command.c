@@ -26,12 +26,13 @@ enum {
     KEY_ROOT,
     KEY_STAGING,
     KEY_PRINT,
+    KEY_STATE,
     KEY_CLUSTER_DIR
 };
 enum { FILE_JSON, FILE_CSV, NUM_FILES };
 
 struct options {
-    const char *op, *cluster, *cluster_dir, *sets[MAX_SETS], *files[NUM_FILES];
+    const char *op, *cluster, *cluster_dir, *state, *sets[MAX_SETS], *files[NUM_FILES];
     size_t nsets;
     bool count, ranks, per_node, dtype, redop, root, mode, staging, print; /* given */
     struct zipccl_plan_query query;
@@ -49,6 +50,8 @@ static const struct argp_option option_table[] = {
     {"mode", 'm', "MODE", 0, "raw, compressed or adaptive (default)", 1},
     {"ratio", 'r', "X", 0, "what messages shrink by, 1 to 8; default: Gaussian data", 1},
     {"input", 'i', "FILE", 0, "the same from the tensors of that type in a .safetensors file", 1},
+    {"state", KEY_STATE, "FILE", 0,
+     "also tell what a real run has learnt of this call: one rank's file of --state-save", 1},
     {"max-staging", KEY_STAGING, "BYTES", 0, "bound of staging memory (default 256MiB)", 1},
     {NULL, 0, NULL, 0, "Where:", 2},
     {"cluster", 'c', "NAME|FILE", 0, "bundled cluster ('zipccl cluster list') or a YAML file", 2},
@@ -198,6 +201,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 'c': failed = set_text("--cluster", &o->cluster, arg); break;
     case 's': failed = add_set(o, arg); break;
     case KEY_CLUSTER_DIR: failed = set_text("--cluster-dir", &o->cluster_dir, arg); break;
+    case KEY_STATE: failed = set_text("--state", &o->state, arg); break;
     case 'J': failed = set_text("-J", &o->files[FILE_JSON], arg); break;
     case KEY_CSV: failed = set_text("--csv", &o->files[FILE_CSV], arg); break;
     case KEY_PRINT:
@@ -272,6 +276,7 @@ static zipccl_status check_outputs(const struct options *o, const struct zipccl_
         ZIPCCL_TRY(zipccl_output_check(&outputs[i], o->files[i], error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], zipccl_cluster_path(file), error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], o->query.input, error));
+        ZIPCCL_TRY(zipccl_output_spare(&outputs[i], o->state, error));
     }
     return zipccl_output_differ(&outputs[FILE_JSON], &outputs[FILE_CSV], error);
 }
@@ -299,7 +304,9 @@ static zipccl_status answer(struct options *o, const struct zipccl_cluster_file 
 {
     struct zipccl_cluster cluster;
     struct zipccl_plan_answer found = {0};
-    struct zipccl_plan_report report = {&o->query, &found, &cluster, file};
+    struct zipccl_plan_learnt learnt = {.path = NULL};
+    struct zipccl_plan_report report = {&o->query, &found, &cluster, file,
+                                        o->state != NULL ? &learnt : NULL};
     zipccl_status status;
 
     ZIPCCL_TRY(check_outputs(o, file, outputs, error));
@@ -307,10 +314,14 @@ static zipccl_status answer(struct options *o, const struct zipccl_cluster_file 
     if (o->query.input != NULL)
         ZIPCCL_TRY(zipccl_plan_measure_ratio(&o->query, error));
     status = zipccl_plan_ask(&o->query, &cluster, &found, error);
+    if (status == ZIPCCL_OK && o->state != NULL)
+        status = zipccl_plan_learnt_read(o->state, o->query.call.op, o->query.call.dtype,
+                                         o->query.call.count, found.nranks, &learnt, error);
     if (status == ZIPCCL_OK)
         status = write_files(&report, outputs, error);
     if (status == ZIPCCL_OK && !outputs[FILE_JSON].standard && !outputs[FILE_CSV].standard)
         zipccl_plan_print_answer(&report, o->print, stdout);
+    zipccl_plan_learnt_release(&learnt);
     zipccl_plan_answer_release(&found);
     return status;
 }

@@ -123,6 +123,42 @@ static void put_question(yajl_gen gen, const struct zipccl_plan_report *r)
     zipccl_put_integer(gen, "max_staging_bytes", q->max_staging_bytes);
 }
 
+/* Times by kind, null where none was taken. */
+static void put_times(yajl_gen gen, const char *key, const struct zipccl_trials *t, bool seen)
+{
+    zipccl_put_key(gen, key);
+    yajl_gen_map_open(gen);
+    for (int k = 0; k < ZIPCCL_NUM_KINDS; k++) {
+        uint64_t ns = seen ? t->kinds[k].ns : t->kinds[k].predicted_ns;
+
+        zipccl_put_number(gen, zipccl_kind_name(k), 1e-9 * (double)ns, ns > 0);
+    }
+    yajl_gen_map_close(gen);
+}
+
+/* Of a file that --state names; of calls with equal counts. */
+static void put_learnt(yajl_gen gen, const struct zipccl_plan_learnt *l)
+{
+    zipccl_put_key(gen, "learnt");
+    if (l == NULL || l->call == NULL) {
+        yajl_gen_null(gen);
+        return;
+    }
+    yajl_gen_map_open(gen);
+    zipccl_put_string(gen, "file", l->path);
+    zipccl_put_integer(gen, "rank", l->state.rank);
+    zipccl_put_integer(gen, "calls", l->call->state.calls);
+    put_null_or(gen, "kind", l->call->trials.on ? zipccl_kind_name(l->call->trials.now) : NULL);
+    zipccl_put_integer(gen, "trials", l->call->trials.ntrials);
+    zipccl_put_integer(gen, "changes", l->call->trials.changes);
+    put_times(gen, "measured_s", &l->call->trials, true);
+    put_times(gen, "predicted_s", &l->call->trials, false);
+    zipccl_put_string(gen, "capacity_class", zipccl_class_name(l->call->state.now));
+    zipccl_put_number(gen, "ratio", l->call->coded_ppm > 0 ? 1e6 / l->call->coded_ppm : 0,
+                      l->call->coded_ppm > 0);
+    yajl_gen_map_close(gen);
+}
+
 static void print(void *file, const char *text, size_t n)
 {
     fwrite(text, 1, n, file);
@@ -162,6 +198,7 @@ zipccl_status zipccl_plan_json(const struct zipccl_plan_report *report, FILE *ou
     zipccl_put_number(gen, "best_raw", (double)a->best_raw, a->best_raw < a->nrows);
     zipccl_put_number(gen, "gain", zipccl_plan_gain(a), zipccl_plan_gain(a) > 0);
     put_flips(gen, a, report->query->call.op);
+    put_learnt(gen, report->learnt);
     put_settings(gen, report->file);
     yajl_gen_map_close(gen);
     yajl_gen_free(gen);

@@ -7,6 +7,7 @@
 #define ZIPCCL_EXPERIMENTS_PLAN_REPORT_H
 
 #include "experiments/plan_query.h"
+#include "experiments/plan_state.h"
 
 #include <stdio.h>
 
@@ -18,6 +19,7 @@ struct zipccl_plan_report {
     const struct zipccl_plan_answer *answer;
     const struct zipccl_cluster *cluster;
     const struct zipccl_cluster_file *file;
+    const struct zipccl_plan_learnt *learnt; /* NULL: not asked for */
 };
 
 /* "raw", "compressed", "adaptive" by enum zipccl_mode. */

@@ -56,7 +56,8 @@ static void print_question(const struct zipccl_plan_report *r, FILE *out)
     bool reduces = q->call.op == ZIPCCL_REDUCE_SCATTER || q->call.op == ZIPCCL_ALL_REDUCE;
     char size[32];
 
-    fprintf(out, "PREDICTED: tier T0, closed form. No number below was measured.\n");
+    fprintf(out, "PREDICTED: tier T0, closed form. No number below was measured%s.\n",
+            r->learnt != NULL ? ", but what a run has learnt" : "");
     fprintf(out, "call     %s%s%s of %zu %s elements, %s; %u rank%s on %u node%s, mode %s\n",
             zipccl_op_name(q->call.op), reduces ? " " : "",
             reduces ? zipccl_redop_name(q->call.redop) : "", q->call.count,
@@ -172,6 +173,57 @@ static void print_flips(const struct zipccl_plan_answer *a, bool pairs, FILE *ou
                 a->flips[i].effort == ZIPCCL_EFFORT_RATIO ? ", max effort" : "");
 }
 
+static void print_pairs_learnt(const struct zipccl_plan_learnt *l, FILE *out)
+{
+    const char *comma = ": ";
+
+    fprintf(out, "messages to and from peers in %zu classes", l->npairs);
+    for (int c = ZIPCCL_NO_CLASS; c < ZIPCCL_NUM_CLASSES; c++) {
+        size_t n = l->pairs_in[c - ZIPCCL_NO_CLASS];
+
+        if (n == 0)
+            continue;
+        fprintf(out, "%s%zu %s", comma, n, zipccl_class_name(c));
+        comma = ", ";
+    }
+    fputc('\n', out);
+}
+
+static void print_call_learnt(const struct zipccl_state_even *e, FILE *out)
+{
+    const struct zipccl_trials *t = &e->trials;
+
+    fprintf(out, "%llu calls; ", (unsigned long long)e->state.calls);
+    if (t->on)
+        fprintf(out, "%s in use after %llu trial%s and %u change%s\n", zipccl_kind_name(t->now),
+                (unsigned long long)t->ntrials, t->ntrials != 1 ? "s" : "", t->changes,
+                t->changes != 1 ? "s" : "");
+    else
+        fputs("kinds of plans are not compared\n", out);
+    for (int k = 0; k < ZIPCCL_NUM_KINDS && t->on; k++)
+        if (t->kinds[k].ns > 0)
+            fprintf(out, "         %-10s measured %.1f us, predicted there %.1f us\n",
+                    zipccl_kind_name(k), 1e-3 * (double)t->kinds[k].ns,
+                    1e-3 * (double)t->kinds[k].predicted_ns);
+    fprintf(out, "         class %s: %s", zipccl_class_name(e->state.now),
+            zipccl_class_reason_text(e->state.reason));
+    if (e->coded_ppm > 0)
+        fprintf(out, "; ratio %.3f with %s effort", 1e6 / e->coded_ppm,
+                zipccl_plan_effort_name(e->effort));
+    fputc('\n', out);
+}
+
+static void print_learnt(const struct zipccl_plan_learnt *l, FILE *out)
+{
+    fprintf(out, "learnt   rank %u of %s: ", l->state.rank, l->path);
+    if (l->call != NULL)
+        print_call_learnt(l->call, out);
+    else if (l->npairs > 0)
+        print_pairs_learnt(l, out);
+    else
+        fputs("nothing of this call\n", out);
+}
+
 void zipccl_plan_print_answer(const struct zipccl_plan_report *report, bool steps, FILE *out)
 {
     const struct zipccl_plan_answer *a = report->answer;
@@ -187,6 +239,8 @@ void zipccl_plan_print_answer(const struct zipccl_plan_report *report, bool step
           out);
     print_choice(a, out);
     print_flips(a, op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV, out);
+    if (report->learnt != NULL)
+        print_learnt(report->learnt, out);
     if (steps) {
         fputc('\n', out);
         zipccl_plan_print(a->plan, out);
