@@ -22,6 +22,7 @@ zipccl_library(zipccl_real
     real_replay_rank.c
     real_replay_result.c
     real_world.c
+    state_files.c
     timed_exec.c
     world.c
 )

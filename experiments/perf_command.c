@@ -19,16 +19,14 @@
 
 /* Rates that the chooser goes by, and what to call them. */
 static zipccl_status find_rates(const struct zipccl_perf_options *o,
-                                struct zipccl_perf_result *result,
+                                const struct zipccl_world *world, struct zipccl_perf_result *result,
                                 struct zipccl_cost_params *params, struct zipccl_error *error)
 {
     struct zipccl_cluster_file *file = NULL;
-    struct zipccl_comm_config defaults;
     struct zipccl_cluster cluster;
     char folder[4096];
 
-    zipccl_comm_config_init(&defaults);
-    *params = defaults.params;
+    zipccl_real_world_rates(world, params);
     if (o->cluster == NULL)
         return ZIPCCL_OK;
     ZIPCCL_TRY(zipccl_cluster_folder(o->cluster_dir, folder, sizeof folder, error));
@@ -73,6 +71,11 @@ static zipccl_status note_run(const struct zipccl_perf_options *o, struct zipccl
                                 o->capacity_class == ZIPCCL_CLASS_LEARN
                                     ? "learnt"
                                     : zipccl_class_name((int)o->capacity_class)));
+    if (o->state.load != NULL)
+        ZIPCCL_TRY(zipccl_perf_note(to, n, "state_load", "", given, "%s", o->state.load));
+    if (o->modes[ZIPCCL_PERF_ADAPTIVE])
+        ZIPCCL_TRY(zipccl_perf_note(to, n, "state_freeze", "", given, "%s",
+                                    o->state.freeze ? "yes" : "no"));
     return zipccl_perf_note(to, n, "timeout", "s", given, "%g", o->timeout_s);
 }
 
@@ -91,25 +94,11 @@ static zipccl_status note_machine(struct zipccl_perf_result *r)
 
 static zipccl_status note_rates(const struct zipccl_cost_params *p, struct zipccl_perf_result *r)
 {
-    const char *source = r->cluster[0] != '\0' ? "the cluster, for the chooser alone"
-                                               : "round figures, for the chooser alone";
-    const struct {
-        const char *name, *unit;
-        double value;
-    } rates[] = {
-        {"nvlink.rate", "B/s", p->nvlink_Bps},
-        {"nvlink.alpha", "s", p->nvlink_alpha_s},
-        {"nic.rate", "B/s", p->nic_Bps},
-        {"nic.alpha", "s", p->nic_alpha_s},
-        {"nic.per_node", "", p->nics_per_node},
-        {"codec.encode_rate", "B/s", p->encode_Bps},
-        {"codec.decode_rate", "B/s", p->decode_Bps},
-        {"codec.launch", "s", p->codec_launch_s},
-        {"codec.fence", "s", p->fence_s},
-        {"copy.rate", "B/s", p->copy_Bps},
-    };
+    const char *source = zipccl_real_world_rates_source(r->cluster[0] != '\0');
+    struct zipccl_rate rates[ZIPCCL_NUM_RATES];
 
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+    zipccl_real_world_list_rates(p, rates);
+    for (size_t i = 0; i < ZIPCCL_NUM_RATES; i++)
         ZIPCCL_TRY(zipccl_perf_note(&r->assumptions, &r->nassumptions, rates[i].name, rates[i].unit,
                                     source, "%.6g", rates[i].value));
     return ZIPCCL_OK;
@@ -151,7 +140,7 @@ static zipccl_status run(const struct zipccl_perf_options *o, struct zipccl_worl
     result->measured = true;
     result->on = world->ops->name;
     result->input = o->input;
-    ZIPCCL_TRY(find_rates(o, result, &params, error));
+    ZIPCCL_TRY(find_rates(o, world, result, &params, error));
     if (note_run(o, result) != ZIPCCL_OK || note_machine(result) != ZIPCCL_OK ||
         note_rates(&params, result) != ZIPCCL_OK)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");
@@ -198,6 +187,8 @@ int zipccl_perf_command(const char *program, int argc, char **argv)
 
     if (zipccl_real_world_writes())
         status = check_outputs(&options, outputs, &error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_state_files_check(&options.state, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_real_world_open(&wanted, &world, &error);
     if (status == ZIPCCL_OK)

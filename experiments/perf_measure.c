@@ -18,7 +18,7 @@
 
 /* What a rank tells the others of its calls in one mode. */
 struct told {
-    double raw_bytes, wire_bytes, encode_s, decode_s, wrong;
+    double raw_bytes, wire_bytes, coded_raw, coded_wire, encode_s, decode_s, wrong;
 };
 
 /* One mode of a call, out of place or in place. */
@@ -104,12 +104,29 @@ static zipccl_status find_lanes(struct trial *t)
     return ZIPCCL_OK;
 }
 
+/* Calls before the timed ones: an adaptive communicator finds out in the first four what pays. */
+static uint32_t warmup_of(const struct trial *t, enum zipccl_perf_mode mode)
+{
+    const struct zipccl_perf_options *o = t->rank->job->options;
+    bool opens = mode == ZIPCCL_PERF_ADAPTIVE && !o->state.freeze;
+
+    return opens && o->warmup < ZIPCCL_TRIAL_OPENING_CALLS ? ZIPCCL_TRIAL_OPENING_CALLS : o->warmup;
+}
+
 static zipccl_status warm_up(struct trial *t)
 {
+    bool more = true;
+
     /* A first call has been. */
-    for (uint32_t i = 1; i < t->rank->job->options->warmup; i++)
-        for (uint32_t k = 0; k < t->nlanes; k++)
+    for (uint32_t i = 1; more; i++) {
+        more = false;
+        for (uint32_t k = 0; k < t->nlanes; k++) {
+            if (i >= warmup_of(t, t->lanes[k].mode))
+                continue;
+            more = true;
             ZIPCCL_TRY(perf_rank_call(t->rank, t->call, t->lanes[k].mode, t->in_place));
+        }
+    }
     return ZIPCCL_OK;
 }
 
@@ -121,6 +138,8 @@ static void count(struct trial *t, struct lane *lane, double sign)
     zipccl_comm_get_stats(t->rank->comms[lane->mode], &stats);
     lane->told.raw_bytes += sign * (double)stats.raw_bytes;
     lane->told.wire_bytes += sign * (double)stats.wire_bytes;
+    lane->told.coded_raw += sign * t->rank->timed.coded_raw;
+    lane->told.coded_wire += sign * t->rank->timed.coded_wire;
     lane->told.encode_s += sign * t->rank->timed.encode_s;
     lane->told.decode_s += sign * t->rank->timed.decode_s;
 }
@@ -260,6 +279,8 @@ static zipccl_status join_told(struct trial *t, struct lane *lane, struct zipccl
     for (uint32_t r = 0; r < nranks && status == ZIPCCL_OK; r++) {
         row->raw_bytes += all[r].raw_bytes / ncalls / nranks;
         row->wire_bytes += all[r].wire_bytes / ncalls / nranks;
+        row->coded_raw += all[r].coded_raw / ncalls / nranks;
+        row->coded_wire += all[r].coded_wire / ncalls / nranks;
         wrong += all[r].wrong;
         if (all[r].encode_s + all[r].decode_s > busiest) {
             busiest = all[r].encode_s + all[r].decode_s;

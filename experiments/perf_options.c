@@ -29,6 +29,9 @@ enum {
     KEY_CSV,
     KEY_TIER,
     KEY_RATIO,
+    KEY_STATE_LOAD,
+    KEY_STATE_SAVE,
+    KEY_STATE_FREEZE,
     MAX_SIZES = 1000,
     MAX_ITERS = 1000000
 };
@@ -80,6 +83,16 @@ static const struct argp_option option_table[] = {
      3},
     {"set", KEY_SET, "KEY=VALUE", 0, "override a key of the cluster; may repeat", 3},
     {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 3},
+    {"state-load", KEY_STATE_LOAD, "DIR", 0,
+     "mode adaptive begins with what a run with the same ranks and settings has saved in DIR", 3},
+    {"state-save", KEY_STATE_SAVE, "DIR", 0,
+     "save what mode adaptive has learnt at the end, a file for each rank (core/STATE.md); DIR is "
+     "made if it is not there",
+     3},
+    {"state-freeze", KEY_STATE_FREEZE, NULL, 0,
+     "mode adaptive learns nothing in this run: plans follow from the rates, and from "
+     "--state-load",
+     3},
     {NULL, 0, NULL, 0, "Ranks:", 4},
     {"on", KEY_ON, "KIND", 0,
      "threads (of this process), mpi (processes of mpirun, or of srun --mpi=pmix; torchrun brings "
@@ -272,6 +285,9 @@ static int set_word(struct parse *p, int key, const char *arg)
                                   &o->codec_threads);
     case KEY_RANKS_PER_NODE:
         return zipccl_perf_number(program, "--ranks-per-node", arg, 1, 65535, &o->ranks_per_node);
+    case KEY_STATE_LOAD: o->state.load = arg; return 0;
+    case KEY_STATE_SAVE: o->state.save = arg; return 0;
+    case KEY_STATE_FREEZE: o->state.freeze = true; return 0;
     case KEY_TIER: return zipccl_perf_tier(program, arg, o);
     case KEY_RATIO: return zipccl_perf_ratio_value(program, arg, o);
     default: o->csv = arg; return 0;
@@ -380,6 +396,31 @@ static int check_plans(const struct parse *p)
     return ZIPCCL_EXIT_OK;
 }
 
+static int check_state(const struct parse *p)
+{
+    const struct zipccl_perf_options *o = p->out;
+    const char *option = o->state.load != NULL   ? "load"
+                         : o->state.save != NULL ? "save"
+                         : o->state.freeze       ? "freeze"
+                                                 : NULL;
+
+    if (option == NULL)
+        return ZIPCCL_EXIT_OK;
+    if (o->on == ZIPCCL_ON_SIM)
+        return zipccl_usage_error(p->program, "perf: --state-%s is of real ranks, not of --on sim",
+                                  option);
+    if (!o->modes[ZIPCCL_PERF_ADAPTIVE])
+        return zipccl_usage_error(
+            p->program, "perf: --state-%s is of --mode adaptive, which is not run", option);
+    if (o->capacity_class != ZIPCCL_CLASS_LEARN)
+        return zipccl_usage_error(p->program, "perf: --state-%s: with --class %s nothing is learnt",
+                                  option, zipccl_class_name((int)o->capacity_class));
+    if (o->state.save != NULL && o->state.freeze)
+        return zipccl_usage_error(p->program, "perf: with --state-freeze nothing is learnt that "
+                                              "--state-save could save");
+    return ZIPCCL_EXIT_OK;
+}
+
 static int check(const struct parse *p)
 {
     struct zipccl_perf_options *o = p->out;
@@ -407,7 +448,10 @@ static int check(const struct parse *p)
                                       o->unalign, zipccl_dtype_size(o->dtypes[d]),
                                       zipccl_dtype_name(o->dtypes[d]));
     int code = check_sizes(p);
-    return code != ZIPCCL_EXIT_OK ? code : check_plans(p);
+
+    if (code == ZIPCCL_EXIT_OK)
+        code = check_plans(p);
+    return code != ZIPCCL_EXIT_OK ? code : check_state(p);
 }
 
 int zipccl_perf_parse(const char *program, int argc, char **argv, struct zipccl_perf_options *out,

@@ -10,6 +10,7 @@
 #define ZIPCCL_EXPERIMENTS_PERF_OPTIONS_H
 
 #include "core/zipccl.h"
+#include "experiments/state_files.h"
 
 /* Where the ranks are: AUTO is MPI under a launcher, else threads. */
 enum zipccl_perf_on { ZIPCCL_ON_AUTO, ZIPCCL_ON_THREADS, ZIPCCL_ON_MPI, ZIPCCL_ON_SIM };
@@ -76,6 +77,7 @@ struct zipccl_perf_options {
     uint32_t capacity_class; /* or ZIPCCL_CLASS_LEARN */
     const char *cluster, *cluster_dir, *sets[ZIPCCL_PERF_MAX_SETS];
     size_t nsets;
+    struct zipccl_state_files state; /* of mode adaptive */
     /* Elements. */
     enum zipccl_perf_data data;
     const char *input;                  /* as given */

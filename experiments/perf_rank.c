@@ -19,8 +19,7 @@
 zipccl_status perf_fail(struct perf_job *job, zipccl_status status, const char *text)
 {
     pthread_mutex_lock(&job->lock);
-    if (job->status == ZIPCCL_OK ||
-        (job->status == ZIPCCL_ERR_ABORTED && status != ZIPCCL_ERR_ABORTED)) {
+    if (job->status == ZIPCCL_OK || zipccl_tells_less(job->status, status)) {
         job->status = status;
         zipccl_fail(&job->error, status, "%s", text);
     }
@@ -81,7 +80,33 @@ static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipc
         config.strategy = pinned->name;
         config.nchunks = mode != ZIPCCL_PERF_NATIVE ? o->nchunks : 0;
     }
+    if (mode == ZIPCCL_PERF_ADAPTIVE)
+        zipccl_state_files_config(&o->state, &config);
     return config;
+}
+
+static zipccl_status load_state(struct perf_rank *rank)
+{
+    struct zipccl_comm *comm = rank->comms[ZIPCCL_PERF_ADAPTIVE];
+    zipccl_status status =
+        zipccl_state_files_load(&rank->job->options->state, "", rank->whole->rank, comm);
+    struct zipccl_error error;
+
+    if (status == ZIPCCL_OK)
+        return status;
+    zipccl_fail(&error, status, "--state-load: %.480s", zipccl_comm_error(comm));
+    return perf_fail(rank->job, status, error.text);
+}
+
+zipccl_status perf_rank_save_state(struct perf_rank *rank)
+{
+    struct zipccl_comm *comm = rank->comms[ZIPCCL_PERF_ADAPTIVE];
+    struct zipccl_error error;
+    zipccl_status status = comm == NULL ? ZIPCCL_OK
+                                        : zipccl_state_files_save(&rank->job->options->state, "",
+                                                                  rank->whole->rank, comm, &error);
+
+    return status == ZIPCCL_OK ? status : perf_fail(rank->job, status, error.text);
 }
 
 static zipccl_status open_comms(struct perf_rank *rank)
@@ -97,7 +122,9 @@ static zipccl_status open_comms(struct perf_rank *rank)
         if (status != ZIPCCL_OK)
             return perf_fail(rank->job, status, error.text);
     }
-    return ZIPCCL_OK;
+    if (rank->comms[ZIPCCL_PERF_ADAPTIVE] == NULL)
+        return ZIPCCL_OK;
+    return load_state(rank);
 }
 
 /* A buffer that begins 'unalign' bytes off a cache line, its pages there already. */

@@ -62,6 +62,9 @@ zipccl_status perf_rank_open(struct perf_rank *rank, struct perf_job *job,
                              struct zipccl_transport *whole, size_t send_bytes, size_t recv_bytes);
 void perf_rank_close(struct perf_rank *rank);
 
+/* Save what mode adaptive has learnt, if that is asked for. */
+zipccl_status perf_rank_save_state(struct perf_rank *rank);
+
 /* Make the communicator's calls to be served by 'call' ready: counts of an alltoallv. */
 void perf_rank_prepare(struct perf_rank *rank, const struct zipccl_perf_call *call);
 

@@ -75,7 +75,7 @@ double zipccl_perf_busbw(const struct zipccl_perf_call *call, uint32_t nranks, d
 
 double zipccl_perf_ratio(const struct zipccl_perf_row *row)
 {
-    return row->wire_bytes > 0 ? row->raw_bytes / row->wire_bytes : 1;
+    return row->coded_wire > 0 ? row->coded_raw / row->coded_wire : 1;
 }
 
 static int by_value(const void *a, const void *b)

@@ -46,6 +46,7 @@ struct zipccl_perf_row {
     double time_mean_s, time_p99_s, time_cv;                     /* cv: deviation / mean */
     double *times_s;                        /* [iters] of each, if they are kept; owned */
     double raw_bytes, wire_bytes;           /* sent by a rank in a call, mean over ranks */
+    double coded_raw, coded_wire;           /* the same of what was coded: elements, messages */
     double encode_s, decode_s;              /* of the busiest rank in a call; < 0: not known */
     double to_raw, to_raw_low, to_raw_high; /* raw's time over this one's in the same iteration:
                                                median, and its 95 % interval; 0: no such rows */
@@ -77,7 +78,10 @@ size_t zipccl_perf_split_n(size_t count, uint32_t nranks, uint32_t src, uint32_t
 double zipccl_perf_algbw(const struct zipccl_perf_call *call, double time_s);
 double zipccl_perf_busbw(const struct zipccl_perf_call *call, uint32_t nranks, double time_s);
 
-/* raw / wire, 1 if nothing was sent. */
+/*
+ * raw / wire of what was coded, headers, room and raw resends included; 1 if nothing was.  What a plan sends
+ * raw, as within the nodes of two-level ones, is no part of it, as in replays (sim/result.h).
+ */
 double zipccl_perf_ratio(const struct zipccl_perf_row *row);
 
 /*

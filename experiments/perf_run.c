@@ -92,6 +92,8 @@ static zipccl_status run_rank(struct zipccl_transport *whole, void *arg)
     for (uint32_t c = 0; c < job->options->cycles && status == ZIPCCL_OK; c++)
         for (size_t d = 0; d < job->options->ndtypes && status == ZIPCCL_OK; d++)
             status = run_type(&rank, job->options->dtypes[d]);
+    if (status == ZIPCCL_OK)
+        status = perf_rank_save_state(&rank);
     /* Peers may wait in this communicator, which the world's transport does not know. */
     if (status != ZIPCCL_OK && rank.transport != NULL)
         rank.transport->ops->abort(rank.transport);

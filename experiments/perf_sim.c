@@ -259,6 +259,8 @@ static zipccl_status price(struct sim *s, const struct zipccl_plan *plan,
     row->nchunks = plan->nchunks;
     row->effort = (enum zipccl_effort)plan->effort;
     row->capacity_class = zipccl_plan_is_fixed(plan) ? (int)plan->capacity_class : ZIPCCL_NO_CLASS;
+    row->coded_raw = raw / plan->nranks;
+    row->coded_wire = coded / plan->nranks;
     row->wire_bytes = (double)cost.wire_bytes;
     row->raw_bytes = row->wire_bytes + (raw - coded) / plan->nranks; /* as executors count */
     price_codec(s, plan, sizes, row);

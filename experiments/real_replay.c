@@ -366,6 +366,8 @@ static zipccl_status run_rank(struct zipccl_transport *whole, void *arg)
         status = run_steps(&rank, &record);
     if (status == ZIPCCL_OK)
         status = gather(&rank, &record);
+    if (status == ZIPCCL_OK)
+        status = replay_save_state(&rank);
     close_record(&record);
     replay_rank_close(&rank);
     return status;

@@ -11,6 +11,7 @@
 #define ZIPCCL_EXPERIMENTS_REAL_REPLAY_H
 
 #include "core/zipccl.h"
+#include "experiments/state_files.h"
 #include "experiments/world.h"
 #include "models/cluster.h"
 #include "sim/result.h"
@@ -27,6 +28,7 @@ struct zipccl_real_replay_options {
     bool check;             /* one more step of each mode, in which every element is compared */
     uint32_t codec_threads;
     uint32_t capacity_class;                 /* or ZIPCCL_CLASS_LEARN */
+    struct zipccl_state_files state;         /* of mode adaptive */
     const struct zipccl_cost_params *params; /* of the chooser */
     const struct zipccl_cluster *cluster; /* how long work given in flops takes; NULL: not known */
 };

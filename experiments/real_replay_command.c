@@ -36,7 +36,10 @@ enum {
     KEY_CSV,
     KEY_SUMMARY,
     KEY_HTML,
-    KEY_PERFETTO
+    KEY_PERFETTO,
+    KEY_STATE_LOAD,
+    KEY_STATE_SAVE,
+    KEY_STATE_FREEZE
 };
 enum { FILE_JSON, FILE_CSV, NUM_FILES };
 
@@ -87,6 +90,18 @@ static const struct argp_option option_table[] = {
      "how long work takes that the trace gives in flops, and the chooser's rates", 2},
     {"set", 's', "KEY=VALUE", 0, "override a key of the cluster; may repeat", 2},
     {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 2},
+    {"state-load", KEY_STATE_LOAD, "DIR", 0,
+     "mode adaptive begins with what a replay of this trace with the same settings has saved in "
+     "DIR",
+     2},
+    {"state-save", KEY_STATE_SAVE, "DIR", 0,
+     "save what mode adaptive has learnt at the end, a file for each communicator of each rank "
+     "(core/STATE.md); DIR is made if it is not there",
+     2},
+    {"state-freeze", KEY_STATE_FREEZE, NULL, 0,
+     "mode adaptive learns nothing in this run: plans follow from the rates, and from "
+     "--state-load",
+     2},
     {NULL, 0, NULL, 0, "What to write:", 3},
     {"json", 'J', "FILE", 0,
      "the result as JSON, schema zipccl.replay; '-' for one of these files is standard output, "
@@ -269,6 +284,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_CLUSTER: failed = set_once(o, &o->cluster, "--cluster", arg); break;
     case 's': failed = add_set(o, arg); break;
     case KEY_CLUSTER_DIR: failed = set_once(o, &o->cluster_dir, "--cluster-dir", arg); break;
+    case KEY_STATE_LOAD: failed = set_once(o, &o->replay.state.load, "--state-load", arg); break;
+    case KEY_STATE_SAVE: failed = set_once(o, &o->replay.state.save, "--state-save", arg); break;
+    case KEY_STATE_FREEZE: o->replay.state.freeze = true; break;
     case 'J': failed = set_once(o, &o->files[FILE_JSON], "-J", arg); break;
     case KEY_CSV: failed = set_once(o, &o->files[FILE_CSV], "--csv", arg); break;
     case KEY_SUMMARY: o->summary = true; break;
@@ -281,6 +299,30 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     return failed != 0 ? ECANCELED : 0;
 }
 
+static int check_state(const struct options *options)
+{
+    const struct zipccl_real_replay_options *o = &options->replay;
+    const char *option = o->state.load != NULL   ? "load"
+                         : o->state.save != NULL ? "save"
+                         : o->state.freeze       ? "freeze"
+                                                 : NULL;
+
+    if (option == NULL)
+        return ZIPCCL_EXIT_OK;
+    if (!o->modes[ZIPCCL_STEP_ADAPTIVE])
+        return zipccl_usage_error(
+            options->program, "replay: --state-%s is of --mode adaptive, which is not run", option);
+    if (o->capacity_class != ZIPCCL_CLASS_LEARN)
+        return zipccl_usage_error(options->program,
+                                  "replay: --state-%s: with --class %s nothing is learnt", option,
+                                  zipccl_class_name((int)o->capacity_class));
+    if (o->state.save != NULL && o->state.freeze)
+        return zipccl_usage_error(options->program,
+                                  "replay: with --state-freeze nothing is learnt that "
+                                  "--state-save could save");
+    return ZIPCCL_EXIT_OK;
+}
+
 static int check_options(const struct options *options)
 {
     if (options->trace == NULL)
@@ -291,7 +333,7 @@ static int check_options(const struct options *options)
     if (options->quiet && options->summary)
         return zipccl_usage_error(options->program,
                                   "replay: --quiet and --summary exclude each other");
-    return ZIPCCL_EXIT_OK;
+    return check_state(options);
 }
 
 static zipccl_status open_cluster(const struct options *options, struct zipccl_cluster_file **out,
@@ -382,12 +424,10 @@ static zipccl_status replay(struct options *options, const struct zipccl_replay_
 {
     struct zipccl_replay_result *result = NULL;
     struct zipccl_cost_params params;
-    struct zipccl_comm_config defaults;
     struct zipccl_cluster cluster;
     zipccl_status status;
 
-    zipccl_comm_config_init(&defaults);
-    params = defaults.params;
+    zipccl_real_world_rates(world, &params);
     options->replay.params = &params;
     if (file != NULL) {
         ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
@@ -433,6 +473,8 @@ static int run(struct options *options)
     zipccl_import_options_init(&import);
     if (status == ZIPCCL_OK && zipccl_real_world_writes())
         status = check_outputs(options, cluster, outputs, &error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_state_files_check(&options->replay.state, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_replay_input_load(options->trace, &import, 0, &input, &error);
     if (status == ZIPCCL_OK) {

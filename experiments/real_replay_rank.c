@@ -26,8 +26,7 @@ zipccl_status replay_fail(struct replay_job *job, zipccl_status status, const ch
     va_list args;
 
     pthread_mutex_lock(&job->lock);
-    if (job->status == ZIPCCL_OK ||
-        (job->status == ZIPCCL_ERR_ABORTED && status != ZIPCCL_ERR_ABORTED)) {
+    if (job->status == ZIPCCL_OK || zipccl_tells_less(job->status, status)) {
         job->status = status;
         va_start(args, format);
         vsnprintf(job->error.text, sizeof job->error.text, format, args);
@@ -122,6 +121,45 @@ static zipccl_status fill_sets(struct replay_rank *rank)
     return ZIPCCL_OK;
 }
 
+/* What files of a communicator begin with: one rank has several. */
+static void name_state(const struct replay_key *key, char *out, size_t size)
+{
+    snprintf(out, size, "group-%u.stream-%u", key->group, key->stream);
+}
+
+static zipccl_status load_state(struct replay_rank *rank, uint32_t key)
+{
+    struct zipccl_comm *comm = rank->comms[key][ZIPCCL_STEP_ADAPTIVE];
+    zipccl_status status;
+    char name[64];
+
+    if (comm == NULL)
+        return ZIPCCL_OK;
+    name_state(&rank->job->keys[key], name, sizeof name);
+    status = zipccl_state_files_load(&rank->job->options->state, name, rank->index, comm);
+    return status == ZIPCCL_OK
+               ? status
+               : replay_fail(rank->job, status, "--state-load: %.480s", zipccl_comm_error(comm));
+}
+
+zipccl_status replay_save_state(struct replay_rank *rank)
+{
+    for (uint32_t k = 0; k < rank->job->nkeys; k++) {
+        struct zipccl_comm *comm = rank->comms[k][ZIPCCL_STEP_ADAPTIVE];
+        struct zipccl_error error;
+        zipccl_status status = ZIPCCL_OK;
+        char name[64];
+
+        name_state(&rank->job->keys[k], name, sizeof name);
+        if (comm != NULL)
+            status = zipccl_state_files_save(&rank->job->options->state, name, rank->index, comm,
+                                             &error);
+        if (status != ZIPCCL_OK)
+            return replay_fail(rank->job, status, "%s", error.text);
+    }
+    return ZIPCCL_OK;
+}
+
 static zipccl_status open_comms(struct replay_rank *rank, uint32_t key)
 {
     static const enum zipccl_mode modes[ZIPCCL_NUM_STEPS] = {
@@ -149,12 +187,14 @@ static zipccl_status open_comms(struct replay_rank *rank, uint32_t key)
         config.mode = modes[mode];
         config.params = *o->params;
         config.capacity_class = o->capacity_class;
+        if (mode == ZIPCCL_STEP_ADAPTIVE)
+            zipccl_state_files_config(&o->state, &config);
         status = zipccl_comm_create(transport, rank->execs[key], &config, &rank->comms[key][mode],
                                     &error);
         if (status != ZIPCCL_OK)
             return replay_fail(rank->job, status, "%s", error.text);
     }
-    return ZIPCCL_OK;
+    return load_state(rank, key);
 }
 
 static bool is_done(const struct replay_rank *rank, uint32_t op)

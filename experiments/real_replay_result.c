@@ -5,6 +5,7 @@
  */
 #include "experiments/real_replay_state.h"
 
+#include "experiments/real_world.h"
 #include "sim/account.h"
 
 #include <stdarg.h>
@@ -306,10 +307,24 @@ static void note_steps(const struct replay_job *job, int mode, struct zipccl_rep
     qsort(job->step_s[mode], n, sizeof(double), by_value);
     r->steps[mode].nmeasured = n;
     r->steps[mode].low_s = job->step_s[mode][(n - 1) / 4];
+    r->steps[mode].least_s = job->step_s[mode][0];
+    r->steps[mode].most_s = job->step_s[mode][n - 1];
     r->steps[mode].high_s = job->step_s[mode][(n - 1) - (n - 1) / 4];
     note(r->settings, &r->nsettings, names[mode], "s",
          "least, median (whose times the rows have) and largest of the steps", "%.6g, %.6g, %.6g",
          job->step_s[mode][0], job->step_s[mode][(n - 1) / 2], job->step_s[mode][n - 1]);
+}
+
+/* What plans were chosen by. */
+static void note_rates(const struct replay_job *job, struct zipccl_replay_result *r)
+{
+    const char *source = zipccl_real_world_rates_source(job->options->cluster != NULL);
+    struct zipccl_rate rates[ZIPCCL_NUM_RATES];
+
+    zipccl_real_world_list_rates(job->options->params, rates);
+    for (size_t i = 0; i < ZIPCCL_NUM_RATES; i++)
+        note(r->assumptions, &r->nassumptions, rates[i].name, rates[i].unit, source, "%.6g",
+             rates[i].value);
 }
 
 static zipccl_status fill_notes(const struct replay_job *job, struct zipccl_replay_result *r)
@@ -333,6 +348,11 @@ static zipccl_status fill_notes(const struct replay_job *job, struct zipccl_repl
     note(r->settings, &r->nsettings, "capacity_class", "", given, "%s",
          o->capacity_class == ZIPCCL_CLASS_LEARN ? "learnt"
                                                  : zipccl_class_name((int)o->capacity_class));
+    if (o->state.load != NULL)
+        note(r->settings, &r->nsettings, "state_load", "", given, "%s", o->state.load);
+    if (o->modes[ZIPCCL_STEP_ADAPTIVE])
+        note(r->settings, &r->nsettings, "state_freeze", "", given, "%s",
+             o->state.freeze ? "yes" : "no");
     note(r->settings, &r->nsettings, "checked", "", given, "%s",
          o->check ? "every element of one more step of each mode" : "no");
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++)
@@ -342,6 +362,7 @@ static zipccl_status fill_notes(const struct replay_job *job, struct zipccl_repl
         note(r->assumptions, &r->nassumptions, "gpu.flops", "flop/s",
              "the cluster: how long work takes that the trace gives in flops", "%.6g",
              o->cluster->gpu_flops);
+    note_rates(job, r);
     return ZIPCCL_OK;
 }
 

@@ -117,6 +117,9 @@ void replay_rank_close(struct replay_rank *rank);
 zipccl_status replay_step(struct replay_rank *rank, int mode, bool check, double *enter,
                           double *end);
 
+/* Save what mode adaptive has learnt, if that is asked for. */
+zipccl_status replay_save_state(struct replay_rank *rank);
+
 /* One collective of the step, op number 'op', on the stream's thread. */
 zipccl_status replay_call(struct replay_stream *stream, uint32_t op);
 

@@ -10,6 +10,7 @@
 #include "experiments/world_mpi.h"
 #endif
 
+#include <string.h>
 #include <unistd.h>
 
 static uint32_t processors(void)
@@ -55,6 +56,46 @@ zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
                            "%u ranks as threads, expected at most %d: more as processes of mpirun",
                            options.nthreads, ZIPCCL_MAX_RANK_THREADS);
     return zipccl_world_open(&options, out, error);
+}
+
+void zipccl_real_world_rates(const struct zipccl_world *world, struct zipccl_cost_params *params)
+{
+    struct zipccl_comm_config defaults;
+
+    zipccl_comm_config_init(&defaults);
+    *params = defaults.params;
+    if (world->nhost < world->nranks)
+        return;
+    params->nic_Bps = params->nvlink_Bps;
+    params->nic_alpha_s = params->nvlink_alpha_s;
+    params->nics_per_node = 1; /* one for each rank: memory has no port that they share */
+    for (uint32_t v = 0; v < world->topology->nnodes; v++)
+        if (zipccl_topology_node_size(world->topology, v) > params->nics_per_node)
+            params->nics_per_node = zipccl_topology_node_size(world->topology, v);
+}
+
+void zipccl_real_world_list_rates(const struct zipccl_cost_params *p,
+                                  struct zipccl_rate out[ZIPCCL_NUM_RATES])
+{
+    const struct zipccl_rate rates[ZIPCCL_NUM_RATES] = {
+        {"nvlink.rate", "B/s", p->nvlink_Bps},
+        {"nvlink.alpha", "s", p->nvlink_alpha_s},
+        {"nic.rate", "B/s", p->nic_Bps},
+        {"nic.alpha", "s", p->nic_alpha_s},
+        {"nic.per_node", "", p->nics_per_node},
+        {"codec.encode_rate", "B/s", p->encode_Bps},
+        {"codec.decode_rate", "B/s", p->decode_Bps},
+        {"codec.launch", "s", p->codec_launch_s},
+        {"codec.fence", "s", p->fence_s},
+        {"copy.rate", "B/s", p->copy_Bps},
+    };
+
+    memcpy(out, rates, sizeof rates);
+}
+
+const char *zipccl_real_world_rates_source(bool cluster)
+{
+    return cluster ? "the cluster, for the chooser alone" : "round figures, for the chooser alone";
 }
 
 bool zipccl_real_world_writes(void)

@@ -28,6 +28,24 @@ struct zipccl_real_world {
 zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
                                      struct zipccl_world **out, struct zipccl_error *error);
 
+/*
+ * The chooser's rates where no cluster is named: the library's round figures.  Nodes that are pretended on
+ * one machine have no network between them, so there it is as fast as memory.
+ */
+void zipccl_real_world_rates(const struct zipccl_world *world, struct zipccl_cost_params *params);
+
+/* The rates as results list them among their assumptions. */
+struct zipccl_rate {
+    const char *name, *unit;
+    double value;
+};
+enum { ZIPCCL_NUM_RATES = 10 };
+void zipccl_real_world_list_rates(const struct zipccl_cost_params *params,
+                                  struct zipccl_rate out[ZIPCCL_NUM_RATES]);
+
+/* Where they come from. */
+const char *zipccl_real_world_rates_source(bool cluster);
+
 /* True if this process writes what comes out: unless a launcher says that it is not rank 0. */
 bool zipccl_real_world_writes(void);
 

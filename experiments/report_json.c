@@ -113,6 +113,16 @@ static void put_totals(yajl_gen gen, const struct zipccl_replay_result *result)
     yajl_gen_map_close(gen);
 }
 
+/* How far measured steps lie apart, of which step_s is the median. */
+static void put_spread(yajl_gen gen, const struct zipccl_result_step *step)
+{
+    zipccl_put_integer(gen, "measured_steps", step->nmeasured);
+    zipccl_put_number(gen, "step_min_s", step->least_s, true);
+    zipccl_put_number(gen, "step_q1_s", step->low_s, true);
+    zipccl_put_number(gen, "step_q3_s", step->high_s, true);
+    zipccl_put_number(gen, "step_max_s", step->most_s, true);
+}
+
 /* The parts of each mode's step; they add up to step_s, comm_s and codec_s overlap them. */
 static void put_steps(yajl_gen gen, const struct zipccl_replay_result *result)
 {
@@ -134,6 +144,8 @@ static void put_steps(yajl_gen gen, const struct zipccl_replay_result *result)
         zipccl_put_number(gen, "wait_s", step->wait_s, true);
         zipccl_put_number(gen, "comm_s", step->comm_s, true);
         zipccl_put_number(gen, "codec_s", step->codec_s, true);
+        if (step->nmeasured > 0)
+            put_spread(gen, step);
         yajl_gen_map_close(gen);
     }
     yajl_gen_map_close(gen);

@@ -55,6 +55,7 @@ struct zipccl_result_step {
     double codec_s;       /* encode and decode time of this rank */
     uint32_t nmeasured;   /* measured: steps that 'step_s' is the median of */
     double low_s, high_s; /* measured: quartiles of these */
+    double least_s, most_s;
 };
 
 enum { ZIPCCL_STEP_RAW, ZIPCCL_STEP_COMPRESSED, ZIPCCL_STEP_ADAPTIVE, ZIPCCL_NUM_STEPS };

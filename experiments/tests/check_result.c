@@ -122,6 +122,24 @@ static void check_ratio(yajl_val result, double ratio)
         fail("no row is compressed", "ratio");
 }
 
+/* Quartiles lie about the median, least and largest about these. */
+static void check_spread(yajl_val step, const char *mode)
+{
+    static const char *const keys[] = {"step_min_s", "step_q1_s",  "step_s",
+                                       "step_q3_s",  "step_max_s", NULL};
+    double before = 0;
+
+    check_keys(step, keys, "a measured step has no key");
+    for (size_t k = 0; keys[k] != NULL; k++) {
+        double now = zipccl_document_number(step, keys[k]);
+
+        /* The parts of a step are added up from those of its rank. */
+        if (!(now >= before * (1 - 1e-6)) || !(zipccl_document_number(step, "measured_steps") >= 1))
+            fail("the spread of measured steps is out of order", mode);
+        before = now;
+    }
+}
+
 static void check_steps(yajl_val result)
 {
     static const char *const keys[] = {"step_s", "compute_s", "codec_slow_s", "exposed_s",
@@ -142,6 +160,8 @@ static void check_steps(yajl_val result)
             sum += zipccl_document_number(step, keys[k]);
         if (!(fabs(sum - whole) <= 1e-6 * whole))
             fail("the parts do not add up to the step", modes[m]);
+        if (strcmp(zipccl_document_text(result, "kind"), "measured") == 0)
+            check_spread(step, modes[m]);
     }
 }
 

@@ -83,6 +83,41 @@ refuses "300 ranks as threads, expected at most 256" "$zipccl" perf all_gather -
 refuses "/dev/full: cannot write: JSON" "$zipccl" perf all_gather -b 4K -t 2 -n 1 -q -J /dev/full
 refuses "two outputs have the same path" "$zipccl" perf all_gather -t 2 -J same --csv ./same
 refuses "-t 3 is of --on threads" "$zipccl" perf all_gather -t 3 --on mpi
+# ---- what was learnt: saved, loaded, kept
+learning() {
+    "$zipccl" perf all_gather -b 64K -e 256K -f 4 -t 2 -n 33 -w 1 -c 0 "$@"
+}
+works "" learning -q --mode raw,adaptive --state-save learnt
+[ "$(cat learnt/rank-[01].state | grep -c '^even all_gather bf16 ')" -eq 4 ] || failed "learnt: $(head learnt/*)"
+[ "$(ls learnt)" = "$(printf 'rank-0.state\nrank-1.state')" ] || failed "files of what was learnt: $(ls learnt)"
+works "adaptive" learning --mode raw,adaptive --state-load learnt --state-freeze -J frozen.json
+grep -q '"name": "state_load"' frozen.json || failed "the JSON does not say that state was loaded"
+works "" learning -q --state-load learnt --state-save learnt
+[ "$(sed -n 's/^even all_gather bf16 16384 calls \([0-9]*\) .*/\1/p' learnt/rank-0.state)" -ge 128 ] ||
+    failed "a loaded run does not go on: $(cat learnt/rank-0.state)"
+plan() {
+    "$zipccl" plan all_gather --count 16384 --cluster laptop --set nodes=1 --set gpus_per_node=2 "$@"
+}
+works "in use after" plan --state learnt/rank-0.state -J plan.json
+works "nothing of this call" plan --dtype fp32 --state learnt/rank-0.state
+grep -q '"measured_s"' plan.json || failed "the JSON of plan has not what was learnt"
+refuses "learnt/rank-1.state: line 2: what was learnt is of 2 ranks, expected 8" "$zipccl" plan all_gather --count 16384 \
+    --cluster laptop --state learnt/rank-1.state
+mkdir broken odd
+cp learnt/* broken
+cp learnt/rank-0.state odd
+sed -i '4s/ trials on/ trials maybe/' broken/rank-1.state
+refuses "broken/rank-1.state: line 4: found 'maybe', expected on or off" "$zipccl" perf all_gather -b 64K -t 2 --state-load broken
+refuses "broken/rank-1.state: line 4: found 'maybe'" "$zipccl" plan all_gather --count 16384 --cluster laptop --state broken/rank-1.state
+refuses "odd/rank-1.state: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load odd
+refuses ".state: what was learnt is of a communicator with other rates" "$zipccl" perf all_gather -b 64K -t 2 --cluster laptop --state-load learnt
+refuses "--state-load missing: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load missing
+refuses "expected a folder" "$zipccl" perf all_gather -b 64K -t 2 --state-save plan.json
+refuses "--state-save no/where: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-save no/where
+refuses "of --mode adaptive, which is not run" "$zipccl" perf all_gather --mode raw --state-save x
+refuses "with --class wide nothing is learnt" "$zipccl" perf all_gather --class wide --state-load learnt
+refuses "nothing is learnt that --state-save could save" "$zipccl" perf all_gather --state-freeze --state-save x
+refuses "of real ranks, not of --on sim" "$zipccl" perf all_gather --on sim --cluster laptop --state-load learnt
 # Ranks as processes, where MPI was found when this was built.
 if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
     run_mpi=$OLDPWD/tests/run_mpi.sh
@@ -98,6 +133,12 @@ if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
     NCCL_TESTS_SPLIT="MOD 2" "$run_mpi" 4 "$zipccl" perf alltoall -b 4K -n 2 >out 2>err ||
         failed "split under mpirun: $(cat out err)"
     grep -q '2 ranks on 1 node (mpi' out || failed "split under mpirun: $(cat out)"
+    ntests=$((ntests + 2))
+    for option in save load; do
+        "$run_mpi" 2 "$zipccl" perf all_gather -b 64K -n 33 -q --state-$option by_mpi >out 2>err ||
+            failed "--state-$option under mpirun: $(cat out err)"
+    done
+    grep -q '^even all_gather bf16 ' by_mpi/rank-1.state || failed "learnt under mpirun: $(cat by_mpi/*)"
     # Either process alone would fit; both do not.
     ntests=$((ntests + 2))
     "$run_mpi" 2 "$zipccl" perf all_gather -b "$(awk '/^MemTotal/ {print int($2 / 2048)}' /proc/meminfo)M" >out 2>err &&
@@ -120,6 +161,12 @@ works "" "$zipccl" replay "$moe4" -c laptop --set gpus_per_node=2 -f t0 -q --csv
 cut -d, -f2-6 real.csv | sort >real.keys
 cut -d, -f2-6 sim.csv | sort >sim.keys
 cmp -s real.keys sim.keys || failed "rows of a real replay and of a simulated one differ: $(diff real.keys sim.keys)"
+works "" "$zipccl" replay "$moe4" --on threads --gaps skip -n 2 -w 0 -c 0 -q --mode adaptive --state-save steps
+[ -n "$(ls steps/group-0.stream-*.rank-3.state)" ] || failed "files of what a replay has learnt: $(ls steps)"
+works "step, ms (measured)" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -c 0 --mode adaptive --state-load steps --state-freeze
+refuses "--state-load: learnt/group-" "$zipccl" replay "$moe4" --on threads --gaps skip --state-load learnt
+refuses "of --mode adaptive, which is not run" "$zipccl" replay "$moe4" --on threads --mode raw --state-load steps
+refuses "with --class tight nothing is learnt" "$zipccl" replay "$moe4" --on threads --class tight --state-freeze
 refuses "4 ranks, but 3 are there" "$zipccl" replay "$moe4" --on threads -t 3
 refuses "four fifths of this machine" "$zipccl" replay "$moe" --on threads --gaps skip
 refuses "--cluster says how fast" "$zipccl" replay "$moe" --on threads
