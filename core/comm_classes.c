@@ -38,15 +38,26 @@ static uint64_t hash_of(enum zipccl_op op, enum zipccl_dtype dtype, size_t count
     return zipccl_cache_hash(zipccl_cache_hash(0, count), (uint64_t)op << 8 | (uint64_t)dtype);
 }
 
+static bool is_of(const struct zipccl_even_class *c, enum zipccl_op op, enum zipccl_dtype dtype,
+                  size_t count)
+{
+    return c->op == op && c->dtype == dtype && c->count == count;
+}
+
 struct zipccl_even_class *zipccl_comm_class_find(const struct zipccl_comm *comm, enum zipccl_op op,
                                                  enum zipccl_dtype dtype, size_t count)
 {
+    struct zipccl_even_class *last = (struct zipccl_even_class *)comm->classes.newest;
+
+    /* Mostly the same call again: no line of the chains is read. */
+    if (last != NULL && is_of(last, op, dtype, count))
+        return last;
     for (struct zipccl_cache_node *node =
              zipccl_cache_first(&comm->classes, hash_of(op, dtype, count));
          node != NULL; node = zipccl_cache_next(node)) {
         struct zipccl_even_class *c = (struct zipccl_even_class *)node;
 
-        if (c->op == op && c->dtype == dtype && c->count == count)
+        if (is_of(c, op, dtype, count))
             return c;
     }
     return NULL;

@@ -273,6 +273,14 @@ static uint64_t hash_of(const struct zipccl_call *call, const struct zipccl_lear
     return zipccl_cache_hash(hash, (uint64_t)key->effort << 32 | key->coded_ppm);
 }
 
+static bool is_for(const struct zipccl_cached_plan *c, const struct zipccl_call *call,
+                   const struct zipccl_learnt_key *key)
+{
+    return same_key(&c->key, key) && c->call.op == call->op && c->call.dtype == call->dtype &&
+           c->call.redop == call->redop && c->call.root == call->root &&
+           c->call.count == call->count;
+}
+
 static struct zipccl_plan *find(struct zipccl_cache *cache, uint64_t hash,
                                 const struct zipccl_call *call, const struct zipccl_learnt_key *key)
 {
@@ -280,14 +288,22 @@ static struct zipccl_plan *find(struct zipccl_cache *cache, uint64_t hash,
          node = zipccl_cache_next(node)) {
         const struct zipccl_cached_plan *c = (struct zipccl_cached_plan *)node;
 
-        if (same_key(&c->key, key) && c->call.op == call->op && c->call.dtype == call->dtype &&
-            c->call.redop == call->redop && c->call.root == call->root &&
-            c->call.count == call->count) {
+        if (is_for(c, call, key)) {
             zipccl_cache_use(cache, node);
             return c->plan;
         }
     }
     return NULL;
+}
+
+/* The plan that was used last, if it serves the call: mostly the same call comes again. */
+static struct zipccl_plan *find_last(const struct zipccl_cache *cache,
+                                     const struct zipccl_call *call,
+                                     const struct zipccl_learnt_key *key)
+{
+    const struct zipccl_cached_plan *last = (struct zipccl_cached_plan *)cache->newest;
+
+    return last != NULL && is_for(last, call, key) ? last->plan : NULL;
 }
 
 static void evict(struct zipccl_comm *comm, struct zipccl_cache *cache)
@@ -409,7 +425,7 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
     struct zipccl_cache *cache = is_uneven(call) ? &comm->pair_plans : &comm->even_plans;
     const struct zipccl_pair_rule *rule = NULL;
     struct zipccl_cached_plan *entry;
-    uint64_t hash;
+    uint64_t hash = 0;
     struct zipccl_call key = *call;
     struct zipccl_plan *plan;
     zipccl_status status;
@@ -426,8 +442,11 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
     }
     if (even != NULL)
         learnt = zipccl_comm_learnt_key(comm, even);
-    hash = hash_of(&key, &learnt);
-    plan = find(cache, hash, &key, &learnt);
+    plan = find_last(cache, &key, &learnt);
+    if (plan == NULL) {
+        hash = hash_of(&key, &learnt);
+        plan = find(cache, hash, &key, &learnt);
+    }
     if (plan != NULL) {
         note_price(even, plan);
         *out = plan;
