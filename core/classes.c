@@ -101,6 +101,12 @@ void zipccl_class_decide(struct zipccl_class_state *state, struct zipccl_class_s
     }
 }
 
+void zipccl_class_open(struct zipccl_class_state *state, struct zipccl_class_seen seen)
+{
+    if (seen.troubled == 0 && seen.fit < ZIPCCL_NUM_CLASSES)
+        narrow(state, seen.fit - 1);
+}
+
 int zipccl_class_ceiling(const struct zipccl_class_state *state)
 {
     int cls = state->now;

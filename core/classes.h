@@ -87,6 +87,12 @@ bool zipccl_class_due(const struct zipccl_class_state *state);
 /* Decide from 'seen', what all who must agree saw; only when one is due. */
 void zipccl_class_decide(struct zipccl_class_state *state, struct zipccl_class_seen seen);
 
+/*
+ * Narrow in the midst of the first period, by what its first calls show, short of one class: few calls say less
+ * than a period.  'seen' is what all who must agree saw; the period goes on.
+ */
+void zipccl_class_open(struct zipccl_class_state *state, struct zipccl_class_seen seen);
+
 /* The narrowest class that nothing bars the way to, at which a plan is priced: where its class is going. */
 int zipccl_class_ceiling(const struct zipccl_class_state *state);
 

@@ -188,6 +188,7 @@ static zipccl_status review_opening(struct zipccl_comm *comm, struct zipccl_even
 
     ZIPCCL_TRY(exchange(comm, cls, &seen));
     zipccl_trials_open(&cls->trials, seen.times);
+    zipccl_class_open(&cls->state, seen.sizes);
     return ZIPCCL_OK;
 }
 

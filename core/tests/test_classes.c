@@ -49,6 +49,23 @@ Test(classes, starts_wide_and_narrows_to_what_all_fitted)
     }
 }
 
+Test(classes, first_calls_narrow_to_one_class_wider_than_they_fitted)
+{
+    for (int fit = ZIPCCL_NO_CLASS; fit <= ZIPCCL_NUM_CLASSES; fit++) {
+        bool narrows = fit > ZIPCCL_CLASS_WIDE && fit < ZIPCCL_NUM_CLASSES;
+        struct zipccl_class_state s;
+
+        zipccl_class_init(&s, ZIPCCL_CLASS_SETTLED);
+        zipccl_class_note(&s, fit, false, true);
+        zipccl_class_open(&s, s.seen);
+        cr_assert_eq(s.now, narrows ? fit - 1 : ZIPCCL_CLASS_WIDE);
+        zipccl_class_init(&s, ZIPCCL_CLASS_SETTLED);
+        zipccl_class_note(&s, fit, true, true);
+        zipccl_class_open(&s, s.seen);
+        cr_assert_eq(s.now, ZIPCCL_CLASS_WIDE, "one overflowed");
+    }
+}
+
 Test(classes, one_call_of_a_period_is_enough_to_stay)
 {
     struct zipccl_class_state s;

@@ -445,6 +445,38 @@ static bool test_reader(struct text text)
     return true;
 }
 
+/* The ratio in use changes by steps, and only if what is seen is far enough from it. */
+static bool test_ratio_steps(void)
+{
+    static const struct {
+        uint64_t raw, coded;
+        enum zipccl_effort effort;
+        uint32_t ppm;
+    } periods[] = {{0, 0, ZIPCCL_EFFORT_FAST, 0}, /* nothing was coded */
+                   {3000000, 2000000, ZIPCCL_EFFORT_FAST, 670000},
+                   {3000000, 1950000, ZIPCCL_EFFORT_FAST, 670000},
+                   {3000000, 2040000, ZIPCCL_EFFORT_FAST, 670000},
+                   {3000000, 1930000, ZIPCCL_EFFORT_FAST, 640000},
+                   {0, 0, ZIPCCL_EFFORT_FAST, 640000},
+                   {3000000, 1925000, ZIPCCL_EFFORT_RATIO, 640000},
+                   {3000000, 0, ZIPCCL_EFFORT_RATIO, 10000},
+                   {UINT64_MAX, UINT64_MAX / 2, ZIPCCL_EFFORT_FAST, 500000},
+                   {1, UINT64_MAX, ZIPCCL_EFFORT_FAST, 2000000}};
+    static const struct zipccl_comm comm;
+    struct zipccl_even_class cls = {.state = {.now = ZIPCCL_CLASS_WIDE}};
+
+    for (unsigned i = 0; i < sizeof periods / sizeof *periods; i++) {
+        cls.effort_seen = periods[i].effort;
+        zipccl_comm_learn_decide(&comm, &cls, (struct zipccl_trial_seen){{0, 0}}, periods[i].raw,
+                                 periods[i].coded);
+        if (cls.coded_ppm != periods[i].ppm || (i > 0 && cls.effort != periods[i].effort)) {
+            fprintf(stderr, "period %u: %u parts of a million\n", i, cls.coded_ppm);
+            return false;
+        }
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static struct job job;
@@ -472,6 +504,7 @@ int main(int argc, char **argv)
     ok = ok && test_files(&job);
     ok = ok && test_freeze(&job);
     ok = ok && test_reader(job.saved[1]);
+    ok = ok && test_ratio_steps();
     for (uint32_t r = 0; r < NRANKS; r++)
         free(job.saved[r].bytes);
     world_close(&job.w);

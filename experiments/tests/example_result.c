@@ -146,11 +146,11 @@ void zipccl_example_result(struct zipccl_replay_result *out)
     out->nrows = ZIPCCL_EXAMPLE_ROWS;
     out->rows = rows;
     out->steps[ZIPCCL_STEP_RAW] =
-        (struct zipccl_result_step){true, 4.635, 2.104, 0, 2.531, 0, 2.7158, 0, 0, 0, 0};
-    out->steps[ZIPCCL_STEP_COMPRESSED] =
-        (struct zipccl_result_step){true, 3.883, 2.104, 0.058, 1.671, 0.05, 1.9096, 0.11, 0, 0, 0};
-    out->steps[ZIPCCL_STEP_ADAPTIVE] =
-        (struct zipccl_result_step){true, 3.883, 2.104, 0.058, 1.671, 0.05, 1.9096, 0.11, 0, 0, 0};
+        (struct zipccl_result_step){true, 4.635, 2.104, 0, 2.531, 0, 2.7158, 0, 0, 0, 0, 0, 0};
+    out->steps[ZIPCCL_STEP_COMPRESSED] = (struct zipccl_result_step){
+        true, 3.883, 2.104, 0.058, 1.671, 0.05, 1.9096, 0.11, 0, 0, 0, 0, 0};
+    out->steps[ZIPCCL_STEP_ADAPTIVE] = (struct zipccl_result_step){
+        true, 3.883, 2.104, 0.058, 1.671, 0.05, 1.9096, 0.11, 0, 0, 0, 0, 0};
     out->step_time_recorded_s = -1;
     out->comm_speedup = 1.42;
     out->end_to_end_speedup = 1.1937;
