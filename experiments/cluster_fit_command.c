@@ -169,17 +169,8 @@ static int set_modes(struct options *options, const char *text)
 
 static int set_op(struct options *options, const char *text)
 {
-    enum zipccl_op op;
-
-    if (!zipccl_op_parse(text, &op)) {
-        zipccl_usage_error(program,
-                           "cluster fit: --op '%s': expected all_gather, reduce_scatter, "
-                           "all_reduce, alltoall or broadcast",
-                           text);
-        return -1;
-    }
-    options->op = (int)op;
-    return 0;
+    options->op = zipccl_parse_op(program, "cluster fit: --op", text);
+    return options->op < 0 ? -1 : 0;
 }
 
 static int add_word(const char **list, size_t *n, size_t most, const char *word, const char *what)
