@@ -37,6 +37,7 @@ static const struct key {
     [KEY_NIC_PER_NODE] = {U32, ZIPCCL_UNIT_COUNT, 1, 256, AT(nics_per_node), ""},
     [KEY_NIC_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(nic_Bps), "B/s"},
     [KEY_NIC_ALPHA] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(nic_alpha_s), "s"},
+    [KEY_NIC_BURST] = {REAL, ZIPCCL_UNIT_BYTES, 1, 1e12, AT(nic_burst_bytes), "bytes"},
     [KEY_FABRIC_OVERSUBSCRIPTION] = {REAL, ZIPCCL_UNIT_NONE, 1, 1000, AT(fabric_oversubscription),
                                      ""},
     [KEY_NCCL_CHANNELS] = {U32, ZIPCCL_UNIT_COUNT, 1, 64, AT(channels), ""},
@@ -50,6 +51,8 @@ static const struct key {
     [KEY_CODEC_LAUNCH] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(codec_launch_s), "s"},
     [KEY_CODEC_FENCE] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(fence_s), "s"},
     [KEY_COMPUTE_HBM_SHARE] = {REAL, ZIPCCL_UNIT_NONE, 0, 1, AT(compute_hbm_share), ""},
+    [KEY_MACHINE_CORES] = {U32, ZIPCCL_UNIT_COUNT, 1, 65536, AT(shared_cores), ""},
+    [KEY_REDUCE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(reduce_Bps), "B/s"},
 #undef AT
 };
 
@@ -338,6 +341,12 @@ static zipccl_status check_rates(const struct zipccl_cluster_file *file,
                            encodes ? "decode" : "encode");
     for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++)
         ZIPCCL_TRY(check_codec(file, rates[i].Bps, rates[i].key, c->gpu_hbm_Bps, error));
+    if (c->reduce_Bps > c->gpu_hbm_Bps)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s: reduce.rate, %.6g GB/s, is more than gpu.hbm_rate, %.6g GB/s: what "
+                           "is added up is read",
+                           origin(file, KEY_REDUCE_RATE, KEY_GPU_HBM_RATE, from, sizeof(from)),
+                           c->reduce_Bps / 1e9, c->gpu_hbm_Bps / 1e9);
     return ZIPCCL_OK;
 }
 
@@ -363,6 +372,13 @@ static zipccl_status check(const struct zipccl_cluster_file *file, const struct 
                            "%s: %u nodes of %u GPUs; expected at most 1048576 GPUs in all",
                            origin(file, KEY_NODES, KEY_GPUS_PER_NODE, from, sizeof(from)), c->nodes,
                            c->gpus_per_node);
+    if (c->nic_burst_bytes > 0 && c->fabric_oversubscription > 1)
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "%s: nic.burst is given and fabric.oversubscription is %g; expected 1, for "
+            "no model says what becomes of bursts in a fabric that is slower",
+            origin(file, KEY_NIC_BURST, KEY_FABRIC_OVERSUBSCRIPTION, from, sizeof(from)),
+            c->fabric_oversubscription);
     return check_rates(file, c, error);
 }
 
@@ -446,6 +462,9 @@ void zipccl_cluster_cost_params(const struct zipccl_cluster *cluster,
     out->ratio_decode_Bps = cluster->ratio_decode_Bps;
     out->codec_launch_s = cluster->codec_launch_s;
     out->fence_s = cluster->fence_s;
+    out->reduce_Bps = cluster->reduce_Bps;
+    out->nic_burst_bytes = cluster->nic_burst_bytes;
+    out->shared_cores = cluster->shared_cores;
     out->copy_Bps = cluster->gpu_hbm_Bps / 2; /* a copy reads and writes */
     out->channels = cluster->channels;
     out->codec_sm_share = (double)cluster->codec_sms / cluster->gpu_sms;

@@ -23,7 +23,8 @@
 /* Work of the step that is being put together. */
 struct step_work {
     double codec_s;    /* at the codec's own rate */
-    double hbm_bytes;  /* read and written by the codec */
+    double added_s;    /* additions of a reduction */
+    double hbm_bytes;  /* read and written by both */
     double copy_bytes; /* copied */
 };
 
@@ -39,6 +40,7 @@ struct exec_sim {
     struct zipccl_exec base;
     sg_host_t gpu, sm, hbm;
     double encode_Bps[ZIPCCL_NUM_EFFORTS], decode_Bps[ZIPCCL_NUM_EFFORTS];
+    double reduce_Bps; /* 0: additions take no time */
     double launch_s, fence_s, sm_share;
     enum zipccl_isa isa;
     void *scratch;
@@ -106,16 +108,16 @@ void zipccl_exec_sim_kernel(const struct zipccl_platform *platform, uint32_t gpu
 static void charge(struct exec_sim *s)
 {
     struct step_work work = s->work;
+    double alone_s = work.codec_s + work.added_s;
     sg_exec_t shares[3];
 
-    s->work = (struct step_work){0, 0, 0};
-    if (work.codec_s > 0) {
-        if (s->launch_s > 0)
+    s->work = (struct step_work){0, 0, 0, 0};
+    if (alone_s > 0) {
+        if (work.codec_s > 0 && s->launch_s > 0)
             sg_actor_sleep_for(s->launch_s);
-        shares[0] = start_share(s->gpu, work.codec_s * ZIPCCL_PLATFORM_SPEED, work.codec_s);
-        shares[1] =
-            start_share(s->sm, work.codec_s * s->sm_share * ZIPCCL_PLATFORM_SPEED, work.codec_s);
-        shares[2] = start_share(s->hbm, work.hbm_bytes, work.codec_s);
+        shares[0] = start_share(s->gpu, alone_s * ZIPCCL_PLATFORM_SPEED, alone_s);
+        shares[1] = start_share(s->sm, alone_s * s->sm_share * ZIPCCL_PLATFORM_SPEED, alone_s);
+        shares[2] = start_share(s->hbm, work.hbm_bytes, alone_s);
         wait_shares(shares, 3);
     }
     if (work.copy_bytes > 0) { /* reads and writes */
@@ -325,13 +327,24 @@ static void sim_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
         s->work.hbm_bytes += (double)nbytes;
 }
 
-/* Additions take no time, as in cost.h: what they wait for is the decoding. */
+/* Without a rate additions take no time, as in cost.h: what they wait for is the decoding. */
+static void add_sum(struct exec_sim *s, double nbytes)
+{
+    if (!(s->reduce_Bps > 0))
+        return;
+    s->work.added_s += nbytes / s->reduce_Bps;
+    s->work.hbm_bytes += nbytes;
+    if (!s->in_step)
+        charge(s);
+}
+
 static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc,
                            const void *x, size_t n, bool first)
 {
     struct exec_sim *s = sim_of(e);
     uint32_t nranks;
 
+    add_sum(s, (double)(n * zipccl_dtype_size(dtype)));
     if (s->sizes == NULL) {
         zipccl_accumulate(dtype, acc, x, n, first);
         return;
@@ -499,6 +512,7 @@ zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
     s->decode_Bps[ZIPCCL_EFFORT_FAST] = cluster->decode_Bps;
     s->encode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_encode_Bps;
     s->decode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_decode_Bps;
+    s->reduce_Bps = cluster->reduce_Bps;
     s->launch_s = cluster->codec_launch_s;
     s->fence_s = cluster->fence_s;
     s->sm_share = (double)cluster->codec_sms / cluster->gpu_sms;
