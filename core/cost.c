@@ -293,7 +293,7 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
         double seconds = zipccl_cost_local_n(p->plan, s, p->topology, splits, rank) * size / rate;
 
-        double added = zipccl_cost_added_s(p->plan, s, p->topology, p->params, rank);
+        double added = zipccl_cost_summed_s(p->plan, s, p->topology, p->params, rank);
 
         if (s->kind != ZIPCCL_STEP_COPY)
             p->codec_of[rank] += seconds;
@@ -507,10 +507,15 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_cost_params *params,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out)
 {
+    struct zipccl_cost_params shared = *params;
     struct pricing p = {
-        .plan = plan, .topology = placement->topology, .params = params, .sizes = sizes};
+        .plan = plan, .topology = placement->topology, .params = &shared, .sizes = sizes};
+    double sharing = zipccl_cost_sharing(params->shared_cores, plan->nranks);
     struct zipccl_cost cost = {0};
     zipccl_status status;
+
+    shared.nvlink_alpha_s *= sharing;
+    shared.nic_alpha_s *= sharing;
 
     if (!params_valid(params, plan) || p.topology->nranks != plan->nranks)
         return ZIPCCL_ERR_ARG;

@@ -10,8 +10,8 @@
  *                       starting alpha after the one before, as soon as the rank is there
  *     SIZES             its small exchange, and the fence
  *     ENCODE, DECODE    the launch, and the raw bytes of the busiest rank / rate
- *     REDUCE            as DECODE, for the messages that it decodes, and the bytes of all
- *                       contributions / the rate of additions, if there is one; no launch for those
+ *     REDUCE            as DECODE, for the messages that it decodes, and the bytes of the sums / the
+ *                       rate of additions, if there is one; no launch for those
  *     COPY              the bytes of the busiest rank / rate
  *     RESOLVE           nothing
  *
@@ -50,14 +50,15 @@ struct zipccl_cost_params {
     double codec_sm_share;  /* part of the GPU the codec takes while it runs, 0..1 */
     /* The same codec rates with ZIPCCL_EFFORT_RATIO; 0: not known, and then no plan has it. */
     double ratio_encode_Bps, ratio_decode_Bps;
-    /* Bytes of contributions that a rank adds up, its own among them; 0: additions cost nothing. */
+    /* Bytes of sums that a rank makes, of however many terms; 0: additions cost nothing. */
     double reduce_Bps;
     double nic_burst_bytes; /* that a rested NIC sends at once, ahead of its rate; 0: none */
-    /* Cores of the one machine that carries all ranks, which share them; 0: each has its own. */
+    /* Cores of the one machine that carries all ranks: where those are more, codec, additions and
+     * alphas take ranks / cores times as long.  0: each has its own. */
     uint32_t shared_cores;
 };
 
-/* How many ranks share a core while all of 'nranks' code or add. */
+/* How many ranks share a core while all of 'nranks' work. */
 static inline double zipccl_cost_sharing(uint32_t shared_cores, uint32_t nranks)
 {
     return shared_cores > 0 && nranks > shared_cores ? (double)nranks / shared_cores : 1;
@@ -144,13 +145,13 @@ double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_s
                            const struct zipccl_topology *topology, const size_t *splits,
                            uint32_t rank);
 
-/* Elements of all contributions that 'rank' adds up in 'step', its own among them; 0 if not a REDUCE. */
-double zipccl_cost_added_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
-                           const struct zipccl_topology *topology, uint32_t rank);
+/* Elements of the sums that 'rank' makes in 'step', however many it adds up; 0 if not a REDUCE. */
+double zipccl_cost_summed_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
+                            const struct zipccl_topology *topology, uint32_t rank);
 
 /* Seconds of that, 0 without a rate of additions. */
-double zipccl_cost_added_s(const struct zipccl_plan *plan, const struct zipccl_step *step,
-                           const struct zipccl_topology *topology,
-                           const struct zipccl_cost_params *params, uint32_t rank);
+double zipccl_cost_summed_s(const struct zipccl_plan *plan, const struct zipccl_step *step,
+                            const struct zipccl_topology *topology,
+                            const struct zipccl_cost_params *params, uint32_t rank);
 
 #endif

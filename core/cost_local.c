@@ -69,8 +69,8 @@ double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_s
     return (double)n;
 }
 
-double zipccl_cost_added_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
-                           const struct zipccl_topology *topology, uint32_t rank)
+double zipccl_cost_summed_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                            const struct zipccl_topology *topology, uint32_t rank)
 {
     struct zipccl_group g;
     double n = 0;
@@ -79,17 +79,17 @@ double zipccl_cost_added_n(const struct zipccl_plan *plan, const struct zipccl_s
         return 0;
     g = zipccl_group_of(topology, s, rank);
     for (uint32_t b = 0; b < g.nblocks; b++)
-        n += (double)zipccl_group_n(plan, s, &g, g.self, g.self, b) * g.size;
+        n += (double)zipccl_group_n(plan, s, &g, g.self, g.self, b);
     return n;
 }
 
-double zipccl_cost_added_s(const struct zipccl_plan *plan, const struct zipccl_step *s,
-                           const struct zipccl_topology *topology,
-                           const struct zipccl_cost_params *params, uint32_t rank)
+double zipccl_cost_summed_s(const struct zipccl_plan *plan, const struct zipccl_step *s,
+                            const struct zipccl_topology *topology,
+                            const struct zipccl_cost_params *params, uint32_t rank)
 {
     if (!(params->reduce_Bps > 0))
         return 0;
-    return zipccl_cost_added_n(plan, s, topology, rank) *
+    return zipccl_cost_summed_n(plan, s, topology, rank) *
            (double)zipccl_dtype_size((enum zipccl_dtype)plan->dtype) /
            zipccl_cost_reduce_Bps(params, plan);
 }

@@ -285,30 +285,28 @@ static zipccl_status put_ratio(const struct zipccl_cluster_fit *fit,
                               error);
 }
 
-/* What codec and additions move, the memory can: two bytes for each that is coded, one for each added. */
+/* What codec and additions move, the memory can: at least two bytes for each. */
 static zipccl_status raise_memory(const struct zipccl_cluster_fit *fit, double hbm_Bps,
                                   struct zipccl_cluster_file *cluster, bool *raised,
                                   struct zipccl_error *error)
 {
-    static const struct {
-        enum zipccl_link_key key;
-        double moves;
-    } movers[] = {
-        {ZIPCCL_LINK_ENCODE_RATE, 2}, {ZIPCCL_LINK_DECODE_RATE, 2}, {ZIPCCL_LINK_REDUCE_RATE, 1}};
+    static const enum zipccl_link_key movers[] = {ZIPCCL_LINK_ENCODE_RATE, ZIPCCL_LINK_DECODE_RATE,
+                                                  ZIPCCL_LINK_REDUCE_RATE};
     double most = 0;
     char text[32];
 
     for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
-        if (found(fit, movers[i].key))
-            most = fmax(most, movers[i].moves * fit->fit.estimates[movers[i].key].value);
-    *raised = most > hbm_Bps;
+        if (found(fit, movers[i]))
+            most = fmax(most, fit->fit.estimates[movers[i]].value);
+    *raised = 2 * most > hbm_Bps;
     if (!*raised)
         return ZIPCCL_OK;
-    zipccl_link_text(ZIPCCL_LINK_ENCODE_RATE, 1.005 * most, text, sizeof text);
-    return zipccl_cluster_put(cluster, "gpu.hbm_rate", text,
-                              "at least: what the fitted rates of codec and additions read and "
-                              "write",
-                              error);
+    zipccl_link_text(ZIPCCL_LINK_ENCODE_RATE, 2.01 * most, text, sizeof text);
+    return zipccl_cluster_put(
+        cluster, "gpu.hbm_rate", text,
+        "at least: twice the fitted rate of codec or additions, which read and "
+        "write",
+        error);
 }
 
 /* The fit knows its rows by number: name the row's file, and its place there. */

@@ -42,7 +42,7 @@ struct zipccl_cluster {
     double codec_launch_s;          /* codec.launch */
     double fence_s;                 /* codec.fence, device-to-host wait before an exact exchange */
     double compute_hbm_share;       /* compute.hbm_share, part of HBM that training kernels use */
-    double reduce_Bps;     /* reduce.rate, bytes that a rank adds up per second; 0: not charged */
+    double reduce_Bps; /* reduce.rate, bytes of sums that a rank makes per second; 0: not charged */
     uint32_t shared_cores; /* machine.cores, of one machine that carries all ranks; 0: not so */
 };
 

@@ -88,7 +88,7 @@ static double codec_seconds(const struct zipccl_link_call *call,
     double rate = decode ? zipccl_cost_decode_Bps(params, call->plan)
                          : zipccl_cost_encode_Bps(params, call->plan);
     double added_s =
-        params->reduce_Bps > 0 ? call->added_n / zipccl_cost_reduce_Bps(params, call->plan) : 0;
+        params->reduce_Bps > 0 ? call->summed_n / zipccl_cost_reduce_Bps(params, call->plan) : 0;
 
     return decode ? call->decode_n / rate + call->ndecodes * params->codec_launch_s + added_s
                   : call->encode_n / rate + call->nencodes * params->codec_launch_s;

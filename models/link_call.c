@@ -183,7 +183,7 @@ static void count_codec(struct zipccl_link_call *call)
             n[!encode] += own;
             launches[!encode] += own > 0;
             if (own > 0)
-                added += zipccl_cost_added_n(call->plan, s, call->topology, r);
+                added += zipccl_cost_summed_n(call->plan, s, call->topology, r);
         }
         if (n[0] * size > call->encode_n) {
             call->encode_n = n[0] * size;
@@ -192,7 +192,7 @@ static void count_codec(struct zipccl_link_call *call)
         if (n[1] * size > call->decode_n) {
             call->decode_n = n[1] * size;
             call->ndecodes = launches[1];
-            call->added_n = added * size;
+            call->summed_n = added * size;
         }
     }
 }

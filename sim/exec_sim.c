@@ -327,24 +327,12 @@ static void sim_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
         s->work.hbm_bytes += (double)nbytes;
 }
 
-/* Without a rate additions take no time, as in cost.h: what they wait for is the decoding. */
-static void add_sum(struct exec_sim *s, double nbytes)
-{
-    if (!(s->reduce_Bps > 0))
-        return;
-    s->work.added_s += nbytes / s->reduce_Bps;
-    s->work.hbm_bytes += nbytes;
-    if (!s->in_step)
-        charge(s);
-}
-
 static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc,
                            const void *x, size_t n, bool first)
 {
     struct exec_sim *s = sim_of(e);
     uint32_t nranks;
 
-    add_sum(s, (double)(n * zipccl_dtype_size(dtype)));
     if (s->sizes == NULL) {
         zipccl_accumulate(dtype, acc, x, n, first);
         return;
@@ -354,6 +342,17 @@ static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float
     s->most_summed = first || nranks > s->most_summed ? nranks : s->most_summed;
 }
 
+/* Without a rate additions take no time, as in cost.h: what they wait for is the decoding. */
+static void add_sum(struct exec_sim *s, double nbytes)
+{
+    if (!(s->reduce_Bps > 0))
+        return;
+    s->work.added_s += nbytes / s->reduce_Bps;
+    s->work.hbm_bytes += 2 * nbytes; /* at least: read and written */
+    if (!s->in_step)
+        charge(s);
+}
+
 static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc,
                              size_t n, uint32_t divisor, void *dst)
 {
@@ -361,6 +360,7 @@ static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, con
         zipccl_round_sums(dtype, acc, n, divisor, dst);
     else
         keep_sum(sim_of(e), dst, n * zipccl_dtype_size(dtype));
+    add_sum(sim_of(e), (double)(n * zipccl_dtype_size(dtype)));
 }
 
 static void lane_actor(int argc, char **argv)

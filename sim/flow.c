@@ -214,9 +214,10 @@ static zipccl_status add_codec(const struct zipccl_plan *plan,
             continue;
         for (uint32_t r = 0; r < plan->nranks; r++) {
             double nbytes = zipccl_cost_local_n(plan, s, placement->topology, splits, r) * size;
-            double added_s = zipccl_cost_added_s(plan, s, placement->topology, params, r);
+            double added_s = zipccl_cost_summed_s(plan, s, placement->topology, params, r);
 
-            flow->hbm_bytes[r] += nbytes * traffic + added_s * zipccl_cost_reduce_Bps(params, plan);
+            flow->hbm_bytes[r] +=
+                nbytes * traffic + 2 * added_s * zipccl_cost_reduce_Bps(params, plan);
             flow->codec_s[r] += added_s + nbytes / (encode ? zipccl_cost_encode_Bps(params, plan)
                                                            : zipccl_cost_decode_Bps(params, plan));
         }

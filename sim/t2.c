@@ -159,7 +159,8 @@ void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm)
     memset(comm, 0, sizeof(*comm));
 }
 
-/* Of cores that all of 'nranks' share, each has a part of the rates; they work at the same time. */
+/* Of cores that all of 'nranks' share, each has a part of the rates, and waits for its turn to send; they
+ * work at the same time. */
 static struct zipccl_cluster share_cores(const struct zipccl_cluster *cluster, uint32_t nranks)
 {
     struct zipccl_cluster out = *cluster;
@@ -170,6 +171,8 @@ static struct zipccl_cluster share_cores(const struct zipccl_cluster *cluster, u
     out.ratio_encode_Bps /= sharing;
     out.ratio_decode_Bps /= sharing;
     out.reduce_Bps /= sharing;
+    out.nvlink_alpha_s *= sharing;
+    out.nic_alpha_s *= sharing;
     return out;
 }
 
@@ -180,16 +183,16 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
 {
     struct zipccl_t2_comm comm = {.nranks = topology->nranks, .topology = topology};
     uint32_t *own = malloc(topology->nranks * sizeof(*own));
+    struct zipccl_cluster shared = share_cores(&world->cluster, topology->nranks);
     struct zipccl_simgrid_options options = {
         .platform = &world->platform,
         .gpus = own,
-        .nvlink_alpha_s = world->cluster.nvlink_alpha_s,
-        .nic_alpha_s = world->cluster.nic_alpha_s,
+        .nvlink_alpha_s = shared.nvlink_alpha_s,
+        .nic_alpha_s = shared.nic_alpha_s,
         .nics = world->nics.nics != NULL ? &world->nics : NULL,
         .copy_bytes = sizes != NULL ? ZIPCCL_MESSAGE_HEADER_BYTES : SIZE_MAX,
         .id = world->ncomms++,
     };
-    struct zipccl_cluster shared = share_cores(&world->cluster, topology->nranks);
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     comm.transports = calloc(comm.nranks, sizeof(struct zipccl_transport *));

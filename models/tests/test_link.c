@@ -145,7 +145,7 @@ static size_t many_rows(struct zipccl_link_row *rows)
                         nbytes * (gather ? 1 : messages) / encode + truth.codec_launch_s;
                     rows[n].decode_s = nbytes * messages / decode + truth.codec_launch_s;
                     if (!gather)
-                        rows[n].decode_s += nbytes * rows[n].nranks / truth.reduce_Bps;
+                        rows[n].decode_s += nbytes / truth.reduce_Bps;
                 }
                 n++;
             }
