@@ -53,8 +53,8 @@ static const struct argp_option option_table[] = {
     {0}};
 
 static const char doc[] =
-    "Fit alpha and rate of the links within and between nodes, and the codec's rates, to measured "
-    "collectives, and write them into a cluster file."
+    "Fit alpha and rate of the links within and between nodes, and the rates of codec and "
+    "additions, to measured collectives, and write them into a cluster file."
     "\vROWS are JSON of 'zipccl perf -J', or what nccl-tests prints or writes with -J. The model "
     "is "
     "the closed form (T0) of the very plans that were measured; what the rows do not tell stays as "
