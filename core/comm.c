@@ -81,11 +81,12 @@ static uint64_t hash_options(const struct zipccl_comm_config *c)
 
 static uint64_t hash_params(const struct zipccl_cost_params *p)
 {
-    const uint32_t whole[] = {p->gpus_per_node, p->nics_per_node, p->channels};
-    const double rates[] = {
-        p->nvlink_Bps, p->nvlink_alpha_s,   p->nic_Bps,         p->nic_alpha_s, p->fabric_Bps,
-        p->encode_Bps, p->decode_Bps,       p->codec_launch_s,  p->fence_s,     p->codec_sm_share,
-        p->copy_Bps,   p->ratio_encode_Bps, p->ratio_decode_Bps};
+    const uint32_t whole[] = {p->gpus_per_node, p->nics_per_node, p->channels, p->shared_cores};
+    const double rates[] = {p->nvlink_Bps,       p->nvlink_alpha_s, p->nic_Bps,
+                            p->nic_alpha_s,      p->fabric_Bps,     p->encode_Bps,
+                            p->decode_Bps,       p->codec_launch_s, p->fence_s,
+                            p->codec_sm_share,   p->copy_Bps,       p->ratio_encode_Bps,
+                            p->ratio_decode_Bps, p->reduce_Bps,     p->nic_burst_bytes};
     uint64_t hash = ZIPCCL_COMM_HASH_START;
 
     for (unsigned i = 0; i < sizeof whole / sizeof *whole; i++)

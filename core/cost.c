@@ -1,8 +1,8 @@
 /*
  * cost.c - port loads, and the longest path over a plan's two lanes
  *
- * Not charged: the arithmetic of reductions, the reading of headers (RESOLVE), contention between
- * the codec and anything else on the GPU.
+ * Not charged: the arithmetic of native reductions, the reading of headers (RESOLVE), contention
+ * between the codec and anything else on the GPU.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +20,15 @@
 struct memo {
     uint32_t step; /* the first of them */
     double seconds, wire_s, alpha_s;
+    double nic_s, other_s; /* of wire_s: the NICs', and the largest of the rest */
+    uint32_t rounds;
     uint64_t nbytes;
+};
+
+/* What the NICs have saved up, in seconds of their rate. */
+struct bucket {
+    double full_s, left_s;
+    double end_s; /* when they rested last */
 };
 
 struct pricing {
@@ -39,6 +47,7 @@ struct pricing {
     bool crosses;      /* some flow of this step leaves its node */
     uint64_t nbytes;   /* of all flows of this step */
     double *codec_of;  /* [nranks] seconds of the codec so far */
+    double *added_of;  /* [nranks] of additions, after them */
     bool broadcasts;   /* a broadcast: ranks do different things */
     uint32_t nroles;   /* ranks whose lanes are followed: all of a broadcast, else one for all */
     double *end;       /* [nsteps * nroles] */
@@ -46,6 +55,7 @@ struct pricing {
     double *lane_end;  /* [2 * nroles] */
     struct memo memos[MEMO_SIZE];
     uint32_t nmemos;
+    struct bucket bucket;
 };
 
 static bool params_valid(const struct zipccl_cost_params *p, const struct zipccl_plan *plan)
@@ -57,8 +67,9 @@ static bool params_valid(const struct zipccl_cost_params *p, const struct zipccl
                             p->copy_Bps,
                             zipccl_cost_encode_Bps(p, plan),
                             zipccl_cost_decode_Bps(p, plan)};
-    const double others[] = {p->nvlink_alpha_s, p->nic_alpha_s, p->fabric_Bps, p->codec_launch_s,
-                             p->fence_s};
+    const double others[] = {p->nvlink_alpha_s, p->nic_alpha_s, p->fabric_Bps,
+                             p->codec_launch_s, p->fence_s,     p->reduce_Bps,
+                             p->nic_burst_bytes};
 
     /* Written so that NaN fails. */
     for (unsigned i = 0; i < sizeof rates / sizeof *rates; i++)
@@ -104,12 +115,13 @@ static zipccl_status prepare(struct pricing *p)
     p->nloads = 2 * (nranks + p->nnics + nnodes);
     p->nic_of = calloc(nranks, sizeof *p->nic_of);
     p->loads = calloc(p->nloads + nranks, sizeof *p->loads);
-    p->codec_of = calloc(nranks, sizeof *p->codec_of);
+    p->codec_of = calloc(2 * nranks, sizeof *p->codec_of);
     p->broadcasts = p->plan->op == ZIPCCL_BROADCAST;
     p->nroles = p->broadcasts ? p->plan->nranks : 1;
     p->end = calloc(((size_t)p->plan->nsteps + 3) * p->nroles, sizeof *p->end);
     if (p->nic_of == NULL || p->loads == NULL || p->codec_of == NULL || p->end == NULL)
         return ZIPCCL_ERR_NOMEM;
+    p->added_of = p->codec_of + nranks;
     p->start = p->end + (size_t)p->plan->nsteps * p->nroles;
     p->lane_end = p->start + p->nroles;
     p->by_rank = p->loads + p->nloads;
@@ -248,91 +260,25 @@ static zipccl_status price_wire(struct pricing *p, uint32_t step, struct memo *m
     const struct zipccl_step *sent = &p->plan->steps[step];
     size_t nranks = p->topology->nranks, nnodes = p->topology->nnodes;
     uint32_t rounds = 0;
-    double s;
 
     memset(p->loads, 0, p->nloads * sizeof *p->loads);
     p->crosses = false;
     p->nbytes = 0;
     if (!add_all_to_all(p, step, &rounds))
         ZIPCCL_TRY(zipccl_lower(p->plan, step, p->topology, p->sizes, add_flow, p, &rounds));
-    s = slowest(p->gpu[0], 2 * nranks, p->params->nvlink_Bps);
-    s = larger(s, slowest(p->nic[0], 2 * (size_t)p->nnics, p->params->nic_Bps));
+    memo->other_s = slowest(p->gpu[0], 2 * nranks, p->params->nvlink_Bps);
     if (p->params->fabric_Bps > 0)
-        s = larger(s, slowest(p->fabric[0], 2 * nnodes, p->params->fabric_Bps));
-    memo->wire_s = s;
+        memo->other_s =
+            larger(memo->other_s, slowest(p->fabric[0], 2 * nnodes, p->params->fabric_Bps));
+    memo->nic_s = slowest(p->nic[0], 2 * (size_t)p->nnics, p->params->nic_Bps);
+    memo->wire_s = larger(memo->nic_s, memo->other_s);
+    memo->rounds = rounds;
     memo->alpha_s = rounds * (p->crosses ? p->params->nic_alpha_s : p->params->nvlink_alpha_s);
     if (streams(p, sent) && rounds > 0)
         memo->alpha_s = place_stream(p, sent, 0, NULL);
     memo->nbytes = p->nbytes;
     memo->seconds = memo->wire_s + memo->alpha_s;
     return ZIPCCL_OK;
-}
-
-/* Elements of a message of 'n' that 's' works on: an ENCODE in parts does some of them each time. */
-static size_t part_n(const struct zipccl_plan *plan, const struct zipccl_step *s, size_t n)
-{
-    struct zipccl_split_cut split;
-
-    if (s->kind != ZIPCCL_STEP_ENCODE || s->part == 0)
-        return n;
-    split = zipccl_split_of((enum zipccl_dtype)plan->dtype, n);
-    return s->part == ZIPCCL_PART_EARLY ? split.early_n : n - split.early_n;
-}
-
-/* Elements of pairs that 'rank' encodes, decodes or copies in 's'. */
-static double local_pairs_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
-                            const size_t *splits, uint32_t rank)
-{
-    uint32_t nranks = plan->nranks;
-    size_t n = 0;
-
-    if (splits == NULL)
-        return 0;
-    if (s->kind == ZIPCCL_STEP_COPY)
-        return (double)splits[(size_t)rank * nranks + rank];
-    for (uint32_t peer = 0; peer < nranks; peer++) {
-        size_t from = s->kind == ZIPCCL_STEP_ENCODE ? rank : peer;
-        size_t to = s->kind == ZIPCCL_STEP_ENCODE ? peer : rank;
-
-        if (peer != rank)
-            n += part_n(plan, s,
-                        zipccl_chunk_n(splits[from * nranks + to], plan->chunk_n, s->chunk));
-    }
-    return (double)n;
-}
-
-/* True if every rank has as many elements in the step's chunk: not where short shards end. */
-static bool full_chunk(const struct zipccl_plan *plan, const struct zipccl_step *s)
-{
-    return plan->shard_n == 0 || zipccl_plan_owner_n(plan, s->chunk, plan->nranks - 1) == s->n;
-}
-
-double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *s,
-                           const struct zipccl_topology *topology, const size_t *splits,
-                           uint32_t rank)
-{
-    struct zipccl_group g = zipccl_group_of(topology, s, rank);
-    bool out = s->kind == ZIPCCL_STEP_ENCODE, own = s->kind == ZIPCCL_STEP_COPY;
-    bool broadcast = s->pattern == ZIPCCL_PATTERN_BROADCAST;
-    bool once = own || broadcast || (out && s->pattern == ZIPCCL_PATTERN_ALL_GATHER);
-    size_t n = 0;
-
-    if (s->pattern == ZIPCCL_PATTERN_PAIRS)
-        return local_pairs_n(plan, s, splits, rank);
-    if (s->kind == ZIPCCL_STEP_REDUCE && s->form == ZIPCCL_FORM_RAW)
-        return 0;
-    if (broadcast && (g.root == ZIPCCL_GROUP_NO_ROOT || (g.self == g.root) != (out || own)))
-        return 0;
-    if (full_chunk(plan, s))
-        return (double)part_n(plan, s, s->n) * (once ? 1 : g.size - 1) *
-               (g.nblocks - (g.skipped < g.nblocks ? 1 : 0));
-    for (uint32_t b = 0; b < g.nblocks; b++)
-        for (uint32_t peer = 0; peer < g.size; peer++)
-            if (once ? peer == g.self : peer != g.self)
-                n += part_n(plan, s,
-                            out || own ? zipccl_group_n(plan, s, &g, g.self, peer, b)
-                                       : zipccl_group_n(plan, s, &g, peer, g.self, b));
-    return (double)n;
 }
 
 /* Small pair chunks, which are copied, are charged at the codec's rate too. */
@@ -347,12 +293,15 @@ static double price_local(struct pricing *p, const struct zipccl_step *s)
     for (uint32_t rank = 0; rank < p->plan->nranks; rank++) {
         double seconds = zipccl_cost_local_n(p->plan, s, p->topology, splits, rank) * size / rate;
 
+        double added = zipccl_cost_summed_s(p->plan, s, p->topology, p->params, rank);
+
         if (s->kind != ZIPCCL_STEP_COPY)
             p->codec_of[rank] += seconds;
-        most = larger(most, seconds);
+        p->added_of[rank] += added;
+        if (seconds > 0 && s->kind != ZIPCCL_STEP_COPY)
+            seconds += p->params->codec_launch_s;
+        most = larger(most, seconds + added);
     }
-    if (most > 0 && s->kind != ZIPCCL_STEP_COPY)
-        most += p->params->codec_launch_s;
     return most;
 }
 
@@ -365,11 +314,11 @@ static uint8_t parts_of(const struct pricing *p, const struct zipccl_step *s)
 /* Chunks of equal size cost the same, so that a plan of many chunks is lowered only a few times. */
 static bool alike(const struct pricing *p, const struct zipccl_step *a, const struct zipccl_step *b)
 {
-    return full_chunk(p->plan, a) && full_chunk(p->plan, b) && a->group == b->group &&
-           a->nblocks == b->nblocks && a->remote == b->remote && a->kind == b->kind &&
-           a->form == b->form && parts_of(p, a) == parts_of(p, b) && a->n == b->n &&
-           a->pattern == b->pattern && a->lowering == b->lowering && a->channels == b->channels &&
-           a->root == b->root &&
+    return zipccl_group_is_full_chunk(p->plan, a) && zipccl_group_is_full_chunk(p->plan, b) &&
+           a->group == b->group && a->nblocks == b->nblocks && a->remote == b->remote &&
+           a->kind == b->kind && a->form == b->form && parts_of(p, a) == parts_of(p, b) &&
+           a->n == b->n && a->pattern == b->pattern && a->lowering == b->lowering &&
+           a->channels == b->channels && a->root == b->root &&
            (a->raw_of == ZIPCCL_STEP_NONE) == (b->raw_of == ZIPCCL_STEP_NONE) &&
            a->pattern != ZIPCCL_PATTERN_PAIRS;
 }
@@ -386,6 +335,25 @@ static zipccl_status recall_wire(struct pricing *p, uint32_t step, struct memo *
     if (p->nmemos < MEMO_SIZE)
         p->memos[p->nmemos++] = *memo;
     return ZIPCCL_OK;
+}
+
+/* An exchange that starts at 'start_s': what the NICs have saved while they rested goes at once. */
+static void spend_burst(struct pricing *p, double start_s, struct memo *m, struct zipccl_cost *cost)
+{
+    struct bucket *b = &p->bucket;
+    double alpha_s, used;
+
+    if (!(b->full_s > 0) || !(m->nic_s > 0))
+        return;
+    alpha_s = m->alpha_s / m->rounds;
+    b->left_s += start_s + alpha_s - b->end_s;
+    b->left_s = (b->left_s < b->full_s ? b->left_s : b->full_s) + (m->rounds - 1) * alpha_s;
+    used = b->left_s < m->nic_s ? b->left_s : m->nic_s;
+    b->left_s = b->left_s - used < b->full_s ? b->left_s - used : b->full_s;
+    cost->burst_s += used;
+    m->wire_s = larger(m->nic_s - used, m->other_s);
+    m->seconds = m->wire_s + m->alpha_s;
+    b->end_s = start_s + m->seconds;
 }
 
 static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_cost *cost,
@@ -405,6 +373,7 @@ static zipccl_status price_step(struct pricing *p, uint32_t step, struct zipccl_
     default: break;
     }
     ZIPCCL_TRY(recall_wire(p, step, &memo));
+    spend_burst(p, p->start[0], &memo, cost);
     *out = memo;
     cost->wire_s += memo.wire_s;
     cost->alpha_s += memo.alpha_s;
@@ -476,31 +445,58 @@ static void place_step(const struct pricing *p, const struct zipccl_step *s,
         place_direct(p, s, price->seconds, end);
 }
 
-static zipccl_status price_plan(struct pricing *p, struct zipccl_cost *cost)
+/* All steps, one after the other as their lanes and dependencies let them. */
+static zipccl_status price_steps(struct pricing *p, struct zipccl_cost *cost, uint64_t *nbytes)
 {
-    uint64_t nbytes = 0;
-
     for (uint32_t i = 0; i < p->plan->nsteps; i++) {
         const struct zipccl_step *s = &p->plan->steps[i];
         double *end = p->end + (size_t)i * p->nroles;
         double *lane_end = p->lane_end + (size_t)(s->lane & 1) * p->nroles;
         struct memo price;
 
-        ZIPCCL_TRY(price_step(p, i, cost, &nbytes, &price));
         for (uint32_t r = 0; r < p->nroles; r++) {
             p->start[r] = lane_end[r];
             for (uint32_t d = 0; d < s->ndeps; d++)
                 if (s->deps[d] < i)
                     p->start[r] = larger(p->start[r], p->end[(size_t)s->deps[d] * p->nroles + r]);
         }
+        ZIPCCL_TRY(price_step(p, i, cost, nbytes, &price));
         place_step(p, s, &price, end);
         for (uint32_t r = 0; r < p->nroles; r++) {
             lane_end[r] = end[r];
             cost->total_s = larger(cost->total_s, end[r]);
         }
     }
-    for (uint32_t r = 0; r < p->plan->nranks; r++)
+    return ZIPCCL_OK;
+}
+
+/* Calls like this one follow one another: the NICs rest from the last exchange of one to the first of
+ * the next, so a first pass finds what they have saved by then. */
+static zipccl_status save_burst(struct pricing *p)
+{
+    struct zipccl_cost cost = {0};
+    uint64_t nbytes = 0;
+
+    if (!(p->params->nic_burst_bytes > 0) || p->broadcasts)
+        return ZIPCCL_OK;
+    p->bucket.full_s = p->params->nic_burst_bytes / p->params->nic_Bps;
+    ZIPCCL_TRY(price_steps(p, &cost, &nbytes));
+    p->bucket.end_s -= cost.total_s;
+    memset(p->end, 0, ((size_t)p->plan->nsteps + 3) * p->nroles * sizeof *p->end);
+    memset(p->codec_of, 0, 2 * (size_t)p->topology->nranks * sizeof *p->codec_of);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status price_plan(struct pricing *p, struct zipccl_cost *cost)
+{
+    uint64_t nbytes = 0;
+
+    ZIPCCL_TRY(save_burst(p));
+    ZIPCCL_TRY(price_steps(p, cost, &nbytes));
+    for (uint32_t r = 0; r < p->plan->nranks; r++) {
         cost->codec_s = larger(cost->codec_s, p->codec_of[r]);
+        cost->reduce_s = larger(cost->reduce_s, p->added_of[r]);
+    }
     cost->wire_bytes = (nbytes + p->plan->nranks / 2) / p->plan->nranks;
     cost->raw_bytes = (uint64_t)(raw_total(p) / p->plan->nranks + 0.5);
     return ZIPCCL_OK;
@@ -511,10 +507,15 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
                                const struct zipccl_cost_params *params,
                                const struct zipccl_wire_sizes *sizes, struct zipccl_cost *out)
 {
+    struct zipccl_cost_params shared = *params;
     struct pricing p = {
-        .plan = plan, .topology = placement->topology, .params = params, .sizes = sizes};
+        .plan = plan, .topology = placement->topology, .params = &shared, .sizes = sizes};
+    double sharing = zipccl_cost_sharing(params->shared_cores, plan->nranks);
     struct zipccl_cost cost = {0};
     zipccl_status status;
+
+    shared.nvlink_alpha_s *= sharing;
+    shared.nic_alpha_s *= sharing;
 
     if (!params_valid(params, plan) || p.topology->nranks != plan->nranks)
         return ZIPCCL_ERR_ARG;
@@ -529,61 +530,5 @@ zipccl_status zipccl_cost_plan(const struct zipccl_plan *plan,
     release(&p);
     if (status == ZIPCCL_OK)
         *out = cost;
-    return status;
-}
-
-static void add_bytes(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
-{
-    (void)src;
-    (void)dst;
-    *(double *)context += (double)nbytes;
-}
-
-/* Add the bytes of one step over all ranks.  by_rank: [nranks], scratch */
-static zipccl_status step_bytes(const struct zipccl_plan *plan, uint32_t step,
-                                const struct zipccl_topology *topology,
-                                const struct zipccl_wire_sizes *sizes, uint64_t *by_rank,
-                                double *nbytes)
-{
-    struct zipccl_group g;
-    uint32_t rounds;
-    bool by_source;
-
-    if (!zipccl_lower_by_rank(plan, step, topology, sizes, by_rank, &by_source))
-        return zipccl_lower(plan, step, topology, sizes, add_bytes, nbytes, &rounds);
-    g = zipccl_group_of(topology, &plan->steps[step], 0);
-    for (uint32_t r = 0; r < plan->nranks; r++)
-        *nbytes += (double)(g.size - 1) * (double)by_rank[r];
-    return ZIPCCL_OK;
-}
-
-zipccl_status zipccl_cost_coded_bytes(const struct zipccl_plan *plan,
-                                      const struct zipccl_topology *topology,
-                                      const struct zipccl_wire_sizes *sizes, double *raw,
-                                      double *coded)
-{
-    uint64_t *by_rank = calloc(plan->nranks, sizeof *by_rank);
-    zipccl_status status = by_rank != NULL ? ZIPCCL_OK : ZIPCCL_ERR_NOMEM;
-
-    *raw = *coded = 0;
-    for (uint32_t i = 0; i < plan->nsteps && status == ZIPCCL_OK; i++) {
-        const struct zipccl_step *s = &plan->steps[i];
-        bool messages = s->kind == ZIPCCL_STEP_EXCHANGE && s->form != ZIPCCL_FORM_RAW;
-        bool resend = s->kind == ZIPCCL_STEP_EXCHANGE && s->raw_of != ZIPCCL_STEP_NONE;
-        struct zipccl_step as_raw = *s;
-        struct zipccl_plan alone = *plan;
-
-        if (!messages && !resend && s->kind != ZIPCCL_STEP_SIZES)
-            continue;
-        status = step_bytes(plan, i, topology, sizes, by_rank, coded);
-        as_raw.form = ZIPCCL_FORM_RAW;
-        /* Elements count once, with the last part of their messages. */
-        messages = messages && (s->part == 0 || (s->part & ZIPCCL_PART_TAIL) != 0);
-        alone.nsteps = 1;
-        alone.steps = &as_raw;
-        if (messages && status == ZIPCCL_OK)
-            status = step_bytes(&alone, 0, topology, sizes, by_rank, raw);
-    }
-    free(by_rank);
     return status;
 }

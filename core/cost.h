@@ -10,14 +10,18 @@
  *                       starting alpha after the one before, as soon as the rank is there
  *     SIZES             its small exchange, and the fence
  *     ENCODE, DECODE    the launch, and the raw bytes of the busiest rank / rate
- *     REDUCE            as DECODE, for the messages that it decodes; raw elements cost nothing
+ *     REDUCE            as DECODE, for the messages that it decodes, and the bytes of the sums / the
+ *                       rate of additions, if there is one; no launch for those
  *     COPY              the bytes of the busiest rank / rate
  *     RESOLVE           nothing
  *
- * where a load counts every flow through a port in one direction.  The additions of a reduction are
- * charged to nobody, neither to a native collective nor to our REDUCE steps, coded or raw: a library
- * adds while it copies, at the rates above.  A broadcast is
- * followed rank by rank, since ranks do different things; else all do as the busiest of them.
+ * where a load counts every flow through a port in one direction.  With a burst the NICs' load of an
+ * exchange is less by what has gathered in their token buckets: at most the burst, and no more than
+ * the NIC's rate times how long it rested, since the last exchange of this call or, before the first,
+ * of one like it that went before.  Broadcasts get no burst.  Without a rate of additions those
+ * of our REDUCE steps, coded or raw, cost nothing, as on a GPU, which adds while it copies.  Those of
+ * a native collective never do: they are in the rates above.  A broadcast is followed rank by rank,
+ * since ranks do different things; else all do as the busiest of them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -46,19 +50,43 @@ struct zipccl_cost_params {
     double codec_sm_share;  /* part of the GPU the codec takes while it runs, 0..1 */
     /* The same codec rates with ZIPCCL_EFFORT_RATIO; 0: not known, and then no plan has it. */
     double ratio_encode_Bps, ratio_decode_Bps;
+    /* Bytes of sums that a rank makes, of however many terms; 0: additions cost nothing. */
+    double reduce_Bps;
+    double nic_burst_bytes; /* that a rested NIC sends at once, ahead of its rate; 0: none */
+    /* Cores of the one machine that carries all ranks: where those are more, codec, additions and
+     * alphas take ranks / cores times as long.  0: each has its own. */
+    uint32_t shared_cores;
 };
 
-/* Rates of the effort of 'plan'. */
+/* How many ranks share a core while all of 'nranks' work. */
+static inline double zipccl_cost_sharing(uint32_t shared_cores, uint32_t nranks)
+{
+    return shared_cores > 0 && nranks > shared_cores ? (double)nranks / shared_cores : 1;
+}
+
+/* Rates of the effort of 'plan', all its ranks at work. */
 static inline double zipccl_cost_encode_Bps(const struct zipccl_cost_params *params,
                                             const struct zipccl_plan *plan)
 {
-    return plan->effort == ZIPCCL_EFFORT_RATIO ? params->ratio_encode_Bps : params->encode_Bps;
+    double Bps =
+        plan->effort == ZIPCCL_EFFORT_RATIO ? params->ratio_encode_Bps : params->encode_Bps;
+
+    return Bps / zipccl_cost_sharing(params->shared_cores, plan->nranks);
 }
 
 static inline double zipccl_cost_decode_Bps(const struct zipccl_cost_params *params,
                                             const struct zipccl_plan *plan)
 {
-    return plan->effort == ZIPCCL_EFFORT_RATIO ? params->ratio_decode_Bps : params->decode_Bps;
+    double Bps =
+        plan->effort == ZIPCCL_EFFORT_RATIO ? params->ratio_decode_Bps : params->decode_Bps;
+
+    return Bps / zipccl_cost_sharing(params->shared_cores, plan->nranks);
+}
+
+static inline double zipccl_cost_reduce_Bps(const struct zipccl_cost_params *params,
+                                            const struct zipccl_plan *plan)
+{
+    return params->reduce_Bps / zipccl_cost_sharing(params->shared_cores, plan->nranks);
 }
 
 /* A communicator's ranks placed on the machine: port numbers for the load sums. */
@@ -69,11 +97,13 @@ struct zipccl_placement {
 
 /* The price of one call. */
 struct zipccl_cost {
-    double total_s; /* longest path over both lanes */
-    double wire_s;  /* sum over exchanges of max port load / rate, without alpha */
-    double alpha_s; /* sum of rounds * alpha */
-    double codec_s; /* encode + decode seconds of the busiest rank, launches excluded */
+    double total_s;  /* longest path over both lanes */
+    double wire_s;   /* sum over exchanges of max port load / rate, without alpha */
+    double alpha_s;  /* sum of rounds * alpha */
+    double codec_s;  /* encode + decode seconds of the busiest rank, launches excluded */
+    double reduce_s; /* its additions */
     double fence_s;
+    double burst_s;      /* less on the NICs, thanks to bursts; 'wire_s' is without it */
     uint64_t wire_bytes; /* payload of exchanges and sizes per rank, mean over ranks, peers only */
     uint64_t raw_bytes;  /* the same for the uncompressed call */
 };
@@ -114,5 +144,14 @@ zipccl_status zipccl_cost_coded_bytes(const struct zipccl_plan *plan,
 double zipccl_cost_local_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
                            const struct zipccl_topology *topology, const size_t *splits,
                            uint32_t rank);
+
+/* Elements of the sums that 'rank' makes in 'step', however many it adds up; 0 if not a REDUCE. */
+double zipccl_cost_summed_n(const struct zipccl_plan *plan, const struct zipccl_step *step,
+                            const struct zipccl_topology *topology, uint32_t rank);
+
+/* Seconds of that, 0 without a rate of additions. */
+double zipccl_cost_summed_s(const struct zipccl_plan *plan, const struct zipccl_step *step,
+                            const struct zipccl_topology *topology,
+                            const struct zipccl_cost_params *params, uint32_t rank);
 
 #endif

@@ -120,4 +120,11 @@ static inline bool zipccl_step_fits(const struct zipccl_step *step, const struct
     return step->nblocks == 1 || (step->group != ZIPCCL_GROUP_WORLD && step->nblocks == blocks);
 }
 
+/* True if every rank has as many elements in the step's chunk: not where short shards end. */
+static inline bool zipccl_group_is_full_chunk(const struct zipccl_plan *plan,
+                                              const struct zipccl_step *s)
+{
+    return plan->shard_n == 0 || zipccl_plan_owner_n(plan, s->chunk, plan->nranks - 1) == s->n;
+}
+
 #endif

@@ -53,8 +53,8 @@ static const struct argp_option option_table[] = {
     {0}};
 
 static const char doc[] =
-    "Fit alpha and rate of the links within and between nodes, and the codec's rates, to measured "
-    "collectives, and write them into a cluster file."
+    "Fit alpha and rate of the links within and between nodes, and the rates of codec and "
+    "additions, to measured collectives, and write them into a cluster file."
     "\vROWS are JSON of 'zipccl perf -J', or what nccl-tests prints or writes with -J. The model "
     "is "
     "the closed form (T0) of the very plans that were measured; what the rows do not tell stays as "
@@ -169,17 +169,8 @@ static int set_modes(struct options *options, const char *text)
 
 static int set_op(struct options *options, const char *text)
 {
-    enum zipccl_op op;
-
-    if (!zipccl_op_parse(text, &op)) {
-        zipccl_usage_error(program,
-                           "cluster fit: --op '%s': expected all_gather, reduce_scatter, "
-                           "all_reduce, alltoall or broadcast",
-                           text);
-        return -1;
-    }
-    options->op = (int)op;
-    return 0;
+    options->op = zipccl_parse_op(program, "cluster fit: --op", text);
+    return options->op < 0 ? -1 : 0;
 }
 
 static int add_word(const char **list, size_t *n, size_t most, const char *word, const char *what)

@@ -31,12 +31,14 @@ static void print_parameter(const struct zipccl_cluster_fit *fit, enum zipccl_li
                             FILE *out)
 {
     const struct zipccl_link_estimate *e = &fit->fit.estimates[key];
+    bool rate = strstr(zipccl_link_key_name(key), "rate") != NULL;
     char value[32], low[32], high[32];
 
-    if (e->state == ZIPCCL_LINK_NO_ROWS && !(e->value > 0) &&
-        (key == ZIPCCL_LINK_RATIO_ENCODE_RATE || key == ZIPCCL_LINK_RATIO_DECODE_RATE))
+    if (e->state == ZIPCCL_LINK_NO_ROWS && !(e->value > 0) && rate)
         return;
     zipccl_link_text(key, e->value, value, sizeof value);
+    if (rate && !(e->value > 0))
+        snprintf(value, sizeof value, "none");
     fprintf(out, "  %-24s %-12s ", zipccl_link_key_name(key), value);
     if (e->state == ZIPCCL_LINK_FITTED) {
         zipccl_link_text(key, e->low, low, sizeof low);

@@ -135,17 +135,8 @@ static int add_set(struct options *options, const char *text)
 
 static int set_op(struct options *options, const char *text)
 {
-    enum zipccl_op op;
-
-    if (!zipccl_op_parse(text, &op)) {
-        zipccl_usage_error(program,
-                           "compare: --op '%s': expected all_gather, reduce_scatter, "
-                           "all_reduce, alltoall or broadcast",
-                           text);
-        return -1;
-    }
-    options->op = (int)op;
-    return 0;
+    options->op = zipccl_parse_op(program, "compare: --op", text);
+    return options->op < 0 ? -1 : 0;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)

@@ -229,7 +229,8 @@ static void price_codec(const struct sim *s, const struct zipccl_plan *plan,
                 continue;
             n = zipccl_cost_local_n(plan, step, s->topology, sizes->splits, r);
             if (n > 0)
-                seconds[decode] += n * size / rates[decode] + s->params.codec_launch_s;
+                seconds[decode] += n * size / rates[decode] + s->params.codec_launch_s +
+                                   zipccl_cost_summed_s(plan, step, s->topology, &s->params, r);
         }
         if (seconds[0] + seconds[1] > most) {
             most = seconds[0] + seconds[1];

@@ -49,6 +49,7 @@ static void put_row(yajl_gen gen, const struct zipccl_plan_row *row)
     zipccl_put_number(gen, "wire_s", row->cost.wire_s, true);
     zipccl_put_number(gen, "alpha_s", row->cost.alpha_s, true);
     zipccl_put_number(gen, "codec_s", row->cost.codec_s, true);
+    zipccl_put_number(gen, "reduce_s", row->cost.reduce_s, true);
     zipccl_put_number(gen, "fence_s", row->cost.fence_s, true);
     zipccl_put_number(gen, "not_hidden_s", parts.codec_s, true);
     zipccl_put_integer(gen, "wire_bytes", row->cost.wire_bytes);
@@ -212,8 +213,8 @@ zipccl_status zipccl_plan_csv(const struct zipccl_plan_report *report, FILE *out
     const struct zipccl_plan_query *q = report->query;
 
     fputs("op,dtype,count,size_bytes,nranks,nodes,cluster,strategy,nchunks,effort,capacity_class,"
-          "compressed,chosen,best_raw,time_s,wire_s,alpha_s,codec_s,fence_s,not_hidden_s,"
-          "wire_bytes,raw_bytes\n",
+          "compressed,chosen,best_raw,time_s,wire_s,alpha_s,codec_s,fence_s,"
+          "not_hidden_s,wire_bytes,raw_bytes,reduce_s\n",
           out);
     for (size_t i = 0; i < a->nrows; i++) {
         const struct zipccl_plan_row *row = &a->rows[i];
@@ -222,13 +223,14 @@ zipccl_status zipccl_plan_csv(const struct zipccl_plan_report *report, FILE *out
                 zipccl_dtype_name(q->call.dtype), q->call.count, a->size_bytes, a->nranks,
                 a->nnodes);
         zipccl_csv_text(report->cluster->name, out);
-        fprintf(
-            out, ",%s,%u,%s,%s,%d,%d,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%llu,%llu\n", row->strategy,
-            row->nchunks, row->compressed ? zipccl_plan_effort_name(row->effort) : "",
-            class_or_null(row) != NULL ? class_or_null(row) : "", row->compressed, i == a->chosen,
-            i == a->best_raw, row->cost.total_s, row->cost.wire_s, row->cost.alpha_s,
-            row->cost.codec_s, row->cost.fence_s, zipccl_plan_parts_of(row).codec_s,
-            (unsigned long long)row->cost.wire_bytes, (unsigned long long)row->cost.raw_bytes);
+        fprintf(out, ",%s,%u,%s,%s,%d,%d,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%llu,%llu,%.9g\n",
+                row->strategy, row->nchunks,
+                row->compressed ? zipccl_plan_effort_name(row->effort) : "",
+                class_or_null(row) != NULL ? class_or_null(row) : "", row->compressed,
+                i == a->chosen, i == a->best_raw, row->cost.total_s, row->cost.wire_s,
+                row->cost.alpha_s, row->cost.codec_s, row->cost.fence_s,
+                zipccl_plan_parts_of(row).codec_s, (unsigned long long)row->cost.wire_bytes,
+                (unsigned long long)row->cost.raw_bytes, row->cost.reduce_s);
     }
     return written(out, "CSV", error);
 }

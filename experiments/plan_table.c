@@ -88,8 +88,8 @@ static void print_row(const struct zipccl_plan_answer *a, size_t i, FILE *out)
             row->strategy, row->nchunks,
             row->compressed ? zipccl_plan_effort_name(row->effort) : "-",
             row->capacity_class != ZIPCCL_NO_CLASS ? zipccl_class_name(row->capacity_class) : "-",
-            1e6 * c->total_s, 1e6 * c->wire_s, 1e6 * c->alpha_s, 1e6 * c->codec_s, 1e6 * c->fence_s,
-            1e-6 * (double)c->wire_bytes);
+            1e6 * c->total_s, 1e6 * c->wire_s, 1e6 * c->alpha_s, 1e6 * (c->codec_s + c->reduce_s),
+            1e6 * c->fence_s, 1e-6 * (double)c->wire_bytes);
 }
 
 static void put_change(double seconds, const char *what, const char **comma, FILE *out)
@@ -120,7 +120,7 @@ static void print_reason(const struct zipccl_plan_answer *a, FILE *out)
     }
     if (own.codec_s > most) {
         most = own.codec_s;
-        bound = "codec and copies";
+        bound = "codec, additions and copies";
     }
     fputs("why      ", out);
     if (rival < a->nrows) {
@@ -129,8 +129,8 @@ static void print_reason(const struct zipccl_plan_answer *a, FILE *out)
                 a->rows[rival].nchunks == 1 ? "" : "s");
         put_change(own.wire_s - other.wire_s, "for bytes on the wire", &comma, out);
         put_change(own.alpha_s - other.alpha_s, "of latencies", &comma, out);
-        put_change(own.codec_s - other.codec_s, "of codec and copies that nothing hides", &comma,
-                   out);
+        put_change(own.codec_s - other.codec_s, "of codec, additions and copies that nothing hides",
+                   &comma, out);
         fputs(comma[0] == '\0' ? "the same; " : "; ", out);
     }
     fprintf(out, "%.0f %% of its time is %s\n", total > 0 ? 100 * most / total : 0, bound);
@@ -234,8 +234,9 @@ void zipccl_plan_print_answer(const struct zipccl_plan_report *report, bool step
             "effort", "class", "time us", "wire us", "alpha us", "codec us", "fence us", "sent MB");
     for (size_t i = 0; i < a->nrows; i++)
         print_row(a, i, out);
-    fputs("   > chosen, r the best uncompressed; codec: of the busiest rank, hidden or not; "
-          "sent: per rank, MB = 1e6 bytes\n\n",
+    fputs("   > chosen, r the best uncompressed; codec: of the busiest rank with its additions, "
+          "hidden "
+          "or not; sent: per rank, MB = 1e6 bytes\n\n",
           out);
     print_choice(a, out);
     print_flips(a, op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV, out);

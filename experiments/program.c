@@ -5,6 +5,8 @@
  */
 #include "experiments/program.h"
 
+#include "core/dtype.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
@@ -205,6 +207,30 @@ int zipccl_parse_options(const struct argp *argp, int argc, char **argv, const c
         return option_error(argp->options, argv[state.next - 1], program);
     /* The parser of the command has told the reason. */
     return ZIPCCL_EXIT_USAGE;
+}
+
+int zipccl_parse_op(const char *program, const char *option, const char *text)
+{
+    const char *names[ZIPCCL_NUM_OPS + 1] = {NULL}, *nearest;
+    char list[256] = "";
+    enum zipccl_op op;
+    size_t n = 0;
+
+    if (zipccl_op_parse(text, &op))
+        return (int)op;
+    for (int i = 0; i < ZIPCCL_NUM_OPS; i++) {
+        names[i] = zipccl_op_name((enum zipccl_op)i);
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s",
+                              i == 0                    ? ""
+                              : i + 1 == ZIPCCL_NUM_OPS ? " or "
+                                                        : ", ",
+                              names[i]);
+    }
+    nearest = zipccl_nearest_name(text, names);
+    zipccl_usage_error(program, "%s '%s': expected %s%s%s%s", option, text, list,
+                       nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
+                       nearest != NULL ? "'?" : "");
+    return -1;
 }
 
 #ifdef __clang__

@@ -50,6 +50,12 @@ zipccl_status zipccl_beside_program(const char *name, char *out, size_t size,
 const char *zipccl_nearest_name(const char *word, const char *const *names);
 
 /*
+ * The collective that 'text' names, as an enum zipccl_op; -1 after a usage error that begins with
+ * 'option' ("compare: --op").
+ */
+int zipccl_parse_op(const char *program, const char *option, const char *text);
+
+/*
  * Parse with argp, but report like zipccl_usage_error(): argp itself would print two lines.
  * 'argv'[0] is skipped.  'argp' has the keys 'h' (--help) for the help text, printed to stdout as
  * "Usage: USAGE_NAME ...", after which '*helped' is true.  Returns an exit code.

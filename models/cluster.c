@@ -37,6 +37,7 @@ static const struct key {
     [KEY_NIC_PER_NODE] = {U32, ZIPCCL_UNIT_COUNT, 1, 256, AT(nics_per_node), ""},
     [KEY_NIC_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(nic_Bps), "B/s"},
     [KEY_NIC_ALPHA] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(nic_alpha_s), "s"},
+    [KEY_NIC_BURST] = {REAL, ZIPCCL_UNIT_BYTES, 1, 1e12, AT(nic_burst_bytes), "bytes"},
     [KEY_FABRIC_OVERSUBSCRIPTION] = {REAL, ZIPCCL_UNIT_NONE, 1, 1000, AT(fabric_oversubscription),
                                      ""},
     [KEY_NCCL_CHANNELS] = {U32, ZIPCCL_UNIT_COUNT, 1, 64, AT(channels), ""},
@@ -50,6 +51,8 @@ static const struct key {
     [KEY_CODEC_LAUNCH] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(codec_launch_s), "s"},
     [KEY_CODEC_FENCE] = {REAL, ZIPCCL_UNIT_TIME, 0, 1, AT(fence_s), "s"},
     [KEY_COMPUTE_HBM_SHARE] = {REAL, ZIPCCL_UNIT_NONE, 0, 1, AT(compute_hbm_share), ""},
+    [KEY_MACHINE_CORES] = {U32, ZIPCCL_UNIT_COUNT, 1, 65536, AT(shared_cores), ""},
+    [KEY_REDUCE_RATE] = {REAL, ZIPCCL_UNIT_RATE, 1e6, 1e14, AT(reduce_Bps), "B/s"},
 #undef AT
 };
 
@@ -301,7 +304,8 @@ static const char *origin(const struct zipccl_cluster_file *file, enum zipccl_cl
     return out;
 }
 
-/* A codec reads a tensor and writes less than one, so it moves at most twice its raw rate. */
+/* A codec reads a tensor and writes less than one, so it moves at most twice its raw rate; additions at
+ * least that. */
 static zipccl_status check_codec(const struct zipccl_cluster_file *file, double Bps,
                                  enum zipccl_cluster_key_id key, double hbm_Bps,
                                  struct zipccl_error *error)
@@ -311,7 +315,7 @@ static zipccl_status check_codec(const struct zipccl_cluster_file *file, double 
     if (2 * Bps <= hbm_Bps)
         return ZIPCCL_OK;
     return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                       "%s: the codec's rate %s, %.6g GB/s, is more than half of gpu.hbm_rate, "
+                       "%s: the rate %s, %.6g GB/s, is more than half of gpu.hbm_rate, "
                        "%.6g GB/s: it reads and writes",
                        origin(file, key, KEY_GPU_HBM_RATE, from, sizeof(from)),
                        file->settings[key].key, Bps / 1e9, hbm_Bps / 1e9);
@@ -326,7 +330,8 @@ static zipccl_status check_rates(const struct zipccl_cluster_file *file,
     } rates[] = {{c->encode_Bps, KEY_CODEC_ENCODE_RATE},
                  {c->decode_Bps, KEY_CODEC_DECODE_RATE},
                  {c->ratio_encode_Bps, KEY_CODEC_RATIO_ENCODE_RATE},
-                 {c->ratio_decode_Bps, KEY_CODEC_RATIO_DECODE_RATE}};
+                 {c->ratio_decode_Bps, KEY_CODEC_RATIO_DECODE_RATE},
+                 {c->reduce_Bps, KEY_REDUCE_RATE}};
     bool encodes = c->ratio_encode_Bps > 0, decodes = c->ratio_decode_Bps > 0;
     char from[200];
 
@@ -363,6 +368,13 @@ static zipccl_status check(const struct zipccl_cluster_file *file, const struct 
                            "%s: %u nodes of %u GPUs; expected at most 1048576 GPUs in all",
                            origin(file, KEY_NODES, KEY_GPUS_PER_NODE, from, sizeof(from)), c->nodes,
                            c->gpus_per_node);
+    if (c->nic_burst_bytes > 0 && c->fabric_oversubscription > 1)
+        return zipccl_fail(
+            error, ZIPCCL_ERR_INPUT,
+            "%s: nic.burst is given and fabric.oversubscription is %g; expected 1, for "
+            "no model says what becomes of bursts in a fabric that is slower",
+            origin(file, KEY_NIC_BURST, KEY_FABRIC_OVERSUBSCRIPTION, from, sizeof(from)),
+            c->fabric_oversubscription);
     return check_rates(file, c, error);
 }
 
@@ -446,6 +458,9 @@ void zipccl_cluster_cost_params(const struct zipccl_cluster *cluster,
     out->ratio_decode_Bps = cluster->ratio_decode_Bps;
     out->codec_launch_s = cluster->codec_launch_s;
     out->fence_s = cluster->fence_s;
+    out->reduce_Bps = cluster->reduce_Bps;
+    out->nic_burst_bytes = cluster->nic_burst_bytes;
+    out->shared_cores = cluster->shared_cores;
     out->copy_Bps = cluster->gpu_hbm_Bps / 2; /* a copy reads and writes */
     out->channels = cluster->channels;
     out->codec_sm_share = (double)cluster->codec_sms / cluster->gpu_sms;

@@ -31,6 +31,7 @@ struct zipccl_cluster {
     uint32_t nics_per_node;         /* nic.per_node */
     double nic_Bps;                 /* nic.rate, per NIC and direction */
     double nic_alpha_s;             /* nic.alpha */
+    double nic_burst_bytes;         /* nic.burst; 0: none */
     double fabric_oversubscription; /* fabric.oversubscription, >= 1 */
     uint32_t channels;              /* nccl.channels, rings of native collectives */
     double encode_Bps;              /* codec.encode_rate, raw bytes/s per GPU */
@@ -41,6 +42,8 @@ struct zipccl_cluster {
     double codec_launch_s;          /* codec.launch */
     double fence_s;                 /* codec.fence, device-to-host wait before an exact exchange */
     double compute_hbm_share;       /* compute.hbm_share, part of HBM that training kernels use */
+    double reduce_Bps; /* reduce.rate, bytes of sums that a rank makes per second; 0: not charged */
+    uint32_t shared_cores; /* machine.cores, of one machine that carries all ranks; 0: not so */
 };
 
 /* One key, for printing, --set and the list of assumptions. */

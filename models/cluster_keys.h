@@ -30,6 +30,7 @@ enum zipccl_cluster_key_id {
     KEY_NIC_PER_NODE,
     KEY_NIC_RATE,
     KEY_NIC_ALPHA,
+    KEY_NIC_BURST, /* optional */
     KEY_FABRIC_OVERSUBSCRIPTION,
     KEY_NCCL_CHANNELS,
     KEY_CODEC_ENCODE_RATE,
@@ -40,6 +41,8 @@ enum zipccl_cluster_key_id {
     KEY_CODEC_LAUNCH,
     KEY_CODEC_FENCE,
     KEY_COMPUTE_HBM_SHARE,
+    KEY_REDUCE_RATE, /* optional, as the next one, and their sections */
+    KEY_MACHINE_CORES,
     NUM_KEYS
 };
 

@@ -28,6 +28,7 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
     [KEY_NIC_PER_NODE] = "nic.per_node",
     [KEY_NIC_RATE] = "nic.rate",
     [KEY_NIC_ALPHA] = "nic.alpha",
+    [KEY_NIC_BURST] = "nic.burst",
     [KEY_FABRIC_OVERSUBSCRIPTION] = "fabric.oversubscription",
     [KEY_NCCL_CHANNELS] = "nccl.channels",
     [KEY_CODEC_ENCODE_RATE] = "codec.encode_rate",
@@ -38,6 +39,8 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
     [KEY_CODEC_LAUNCH] = "codec.launch",
     [KEY_CODEC_FENCE] = "codec.fence",
     [KEY_COMPUTE_HBM_SHARE] = "compute.hbm_share",
+    [KEY_REDUCE_RATE] = "reduce.rate",
+    [KEY_MACHINE_CORES] = "machine.cores",
 };
 
 /* A section maps onto a run of 'values' that starts at 'first'; libcyaml sees it as a struct. */
@@ -53,10 +56,12 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
         .data_offset = (uint32_t)(((id_) - (first_)) * sizeof(struct zipccl_cluster_value))        \
     }
 #define SECTION(key_, fields_, first_, count_)                                                     \
+    SECTION_AS(key_, fields_, first_, count_, CYAML_FLAG_DEFAULT)
+#define SECTION_AS(key_, fields_, first_, count_, flags_)                                          \
     {                                                                                              \
         .key = (key_),                                                                             \
         .value = {.type = CYAML_MAPPING,                                                           \
-                  .flags = CYAML_FLAG_DEFAULT,                                                     \
+                  .flags = (flags_),                                                               \
                   .data_size = (count_) * sizeof(struct zipccl_cluster_value),                     \
                   .mapping = {.fields = (fields_)}},                                               \
         .data_offset = (uint32_t)(offsetof(struct zipccl_cluster_yaml, values) +                   \
@@ -80,7 +85,7 @@ static const cyaml_schema_field_t nvlink_fields[] = {
 static const cyaml_schema_field_t nic_fields[] = {
     VALUE("per_node", KEY_NIC_PER_NODE, KEY_NIC_PER_NODE),
     VALUE("rate", KEY_NIC_PER_NODE, KEY_NIC_RATE), VALUE("alpha", KEY_NIC_PER_NODE, KEY_NIC_ALPHA),
-    CYAML_FIELD_END};
+    OPTIONAL("burst", KEY_NIC_PER_NODE, KEY_NIC_BURST), CYAML_FIELD_END};
 static const cyaml_schema_field_t fabric_fields[] = {
     VALUE("oversubscription", KEY_FABRIC_OVERSUBSCRIPTION, KEY_FABRIC_OVERSUBSCRIPTION),
     CYAML_FIELD_END};
@@ -97,6 +102,10 @@ static const cyaml_schema_field_t codec_fields[] = {
     CYAML_FIELD_END};
 static const cyaml_schema_field_t compute_fields[] = {
     VALUE("hbm_share", KEY_COMPUTE_HBM_SHARE, KEY_COMPUTE_HBM_SHARE), CYAML_FIELD_END};
+static const cyaml_schema_field_t reduce_fields[] = {
+    VALUE("rate", KEY_REDUCE_RATE, KEY_REDUCE_RATE), CYAML_FIELD_END};
+static const cyaml_schema_field_t machine_fields[] = {
+    VALUE("cores", KEY_MACHINE_CORES, KEY_MACHINE_CORES), CYAML_FIELD_END};
 static const cyaml_schema_field_t top_fields[] = {
     CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct zipccl_cluster_yaml, name, 1, 63),
     CYAML_FIELD_STRING_PTR("description", CYAML_FLAG_POINTER, struct zipccl_cluster_yaml,
@@ -105,11 +114,13 @@ static const cyaml_schema_field_t top_fields[] = {
     SECTION("gpus_per_node", value_fields, KEY_GPUS_PER_NODE, 1),
     SECTION("gpu", gpu_fields, KEY_GPU_NAME, 5),
     SECTION("nvlink", nvlink_fields, KEY_NVLINK_RATE, 2),
-    SECTION("nic", nic_fields, KEY_NIC_PER_NODE, 3),
+    SECTION("nic", nic_fields, KEY_NIC_PER_NODE, 4),
     SECTION("fabric", fabric_fields, KEY_FABRIC_OVERSUBSCRIPTION, 1),
     SECTION("nccl", nccl_fields, KEY_NCCL_CHANNELS, 1),
     SECTION("codec", codec_fields, KEY_CODEC_ENCODE_RATE, 7),
     SECTION("compute", compute_fields, KEY_COMPUTE_HBM_SHARE, 1),
+    SECTION_AS("reduce", reduce_fields, KEY_REDUCE_RATE, 1, CYAML_FLAG_OPTIONAL),
+    SECTION_AS("machine", machine_fields, KEY_MACHINE_CORES, 1, CYAML_FLAG_OPTIONAL),
     CYAML_FIELD_END};
 static const cyaml_schema_value_t top_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct zipccl_cluster_yaml, top_fields)};

@@ -47,6 +47,7 @@ static const struct {
     [ZIPCCL_LINK_RATIO_ENCODE_RATE] = {"codec.ratio_encode_rate", AT(ratio_encode_Bps), true},
     [ZIPCCL_LINK_RATIO_DECODE_RATE] = {"codec.ratio_decode_rate", AT(ratio_decode_Bps), true},
     [ZIPCCL_LINK_LAUNCH] = {"codec.launch", AT(codec_launch_s), false},
+    [ZIPCCL_LINK_REDUCE_RATE] = {"reduce.rate", AT(reduce_Bps), true},
 #undef AT
 };
 
@@ -86,8 +87,10 @@ static double codec_seconds(const struct zipccl_link_call *call,
 {
     double rate = decode ? zipccl_cost_decode_Bps(params, call->plan)
                          : zipccl_cost_encode_Bps(params, call->plan);
+    double added_s =
+        params->reduce_Bps > 0 ? call->summed_n / zipccl_cost_reduce_Bps(params, call->plan) : 0;
 
-    return decode ? call->decode_n / rate + call->ndecodes * params->codec_launch_s
+    return decode ? call->decode_n / rate + call->ndecodes * params->codec_launch_s + added_s
                   : call->encode_n / rate + call->nencodes * params->codec_launch_s;
 }
 
@@ -305,7 +308,7 @@ static void bare_params(struct zipccl_cost_params *params)
     params->nvlink_Bps = params->nic_Bps = params->copy_Bps = 1e300;
     params->encode_Bps = params->decode_Bps = 1e300;
     params->fabric_Bps = params->nvlink_alpha_s = params->nic_alpha_s = 0;
-    params->codec_launch_s = params->fence_s = 0;
+    params->codec_launch_s = params->fence_s = params->reduce_Bps = 0;
     if (params->ratio_encode_Bps > 0)
         params->ratio_encode_Bps = 1e300;
     if (params->ratio_decode_Bps > 0)
@@ -362,7 +365,7 @@ static void guess(struct problem *p)
         unsigned k = p->free[j];
         enum zipccl_link_key key = (enum zipccl_link_key)k;
         double bound = bound_of(p, key), *at = zipccl_link_value(&p->params, key);
-        bool codec = key >= ZIPCCL_LINK_ENCODE_RATE && key <= ZIPCCL_LINK_RATIO_DECODE_RATE;
+        bool codec = key >= ZIPCCL_LINK_ENCODE_RATE && key != ZIPCCL_LINK_LAUNCH;
 
         if (keys[k].rate)
             set_value(&p->params, key, codec ? fmax(*at, 2 * bound) : 1.1 * bound);
@@ -454,7 +457,8 @@ static bool take_out_worst(struct problem *p, const struct solution *s,
             strongest = fabs(s->correlation[worst][j]);
             e->with = (enum zipccl_link_key)p->free[j];
         }
-    set_value(&p->params, key, e->value > 0 ? e->value : 1e-12);
+    /* No rate of additions is none to wait for, no alpha a very small one. */
+    set_value(&p->params, key, e->value > 0 || keys[key].rate ? e->value : 1e-12);
     take_out(p, worst);
     return true;
 }

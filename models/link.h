@@ -1,5 +1,5 @@
 /*
- * link.h - fits links and codec to measured calls: alpha and rate per level, encode, decode, launch
+ * link.h - fits links and codec to measured calls: alpha and rate per level, codec, additions
  *
  * The model is T0's own: the time of the very plan that was measured, priced by zipccl_cost_plan(), so
  * that what is fitted here is what every simulation reads.  Parameters are fitted as logarithms to the
@@ -25,11 +25,12 @@ struct zipccl_link_row {
     char strategy[48]; /* as a plan names it: "exact ring x4" */
     uint32_t nchunks;
     enum zipccl_effort effort;
-    double time_s;             /* > 0 */
-    double spread;             /* of it, one standard deviation, relative; NaN: not known */
-    double wire_bytes;         /* sent by a rank, mean; NaN: not known */
-    double ratio;              /* of the codec, where wire_bytes is not known; NaN: Gaussian */
-    double encode_s, decode_s; /* the codec's of the busiest rank; NaN: not known */
+    double time_s;     /* > 0 */
+    double spread;     /* of it, one standard deviation, relative; NaN: not known */
+    double wire_bytes; /* sent by a rank, mean; NaN: not known */
+    double ratio;      /* of the codec, where wire_bytes is not known; NaN: Gaussian */
+    /* The codec's of the busiest rank, with the additions of what it decodes; NaN: not known. */
+    double encode_s, decode_s;
 };
 
 enum zipccl_link_key {
@@ -42,6 +43,7 @@ enum zipccl_link_key {
     ZIPCCL_LINK_RATIO_ENCODE_RATE, /* of rows with ZIPCCL_EFFORT_RATIO */
     ZIPCCL_LINK_RATIO_DECODE_RATE,
     ZIPCCL_LINK_LAUNCH,
+    ZIPCCL_LINK_REDUCE_RATE, /* of reductions' rows */
     ZIPCCL_NUM_LINK_KEYS
 };
 
@@ -60,8 +62,8 @@ enum zipccl_link_state {
 
 struct zipccl_link_estimate {
     enum zipccl_link_state state;
-    double value;              /* bytes/s or seconds; NO_ROWS and UNCLEAR: as it was */
-    double low, high;          /* 95 % interval; of FITTED */
+    double value;     /* bytes/s or seconds; NO_ROWS and UNCLEAR: as it was, 0 for no rate */
+    double low, high; /* 95 % interval; of FITTED */
     enum zipccl_link_key with; /* UNCLEAR: what it cannot be told from; itself: from nothing */
     size_t nrows;              /* rows whose time depends on it */
 };

@@ -170,7 +170,7 @@ static void count_codec(struct zipccl_link_call *call)
     double size = (double)zipccl_dtype_size(call->row->dtype);
 
     for (uint32_t r = 0; r < call->plan->nranks; r++) {
-        double n[2] = {0, 0}, launches[2] = {0, 0};
+        double n[2] = {0, 0}, launches[2] = {0, 0}, added = 0;
 
         for (uint32_t i = 0; i < call->plan->nsteps; i++) {
             const struct zipccl_step *s = &call->plan->steps[i];
@@ -182,6 +182,8 @@ static void count_codec(struct zipccl_link_call *call)
             own = zipccl_cost_local_n(call->plan, s, call->topology, NULL, r);
             n[!encode] += own;
             launches[!encode] += own > 0;
+            if (own > 0)
+                added += zipccl_cost_summed_n(call->plan, s, call->topology, r);
         }
         if (n[0] * size > call->encode_n) {
             call->encode_n = n[0] * size;
@@ -190,6 +192,7 @@ static void count_codec(struct zipccl_link_call *call)
         if (n[1] * size > call->decode_n) {
             call->decode_n = n[1] * size;
             call->ndecodes = launches[1];
+            call->summed_n = added * size;
         }
     }
 }

@@ -16,6 +16,7 @@ struct zipccl_link_call {
     struct zipccl_topology *topology;
     double per_byte;           /* wire bytes of a message per raw byte */
     double encode_n, decode_n; /* raw bytes of the busiest rank */
+    double summed_n;           /* bytes of the sums that it makes where it decodes */
     double nencodes, ndecodes; /* its steps that launch */
 };
 

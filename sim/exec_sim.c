@@ -23,7 +23,8 @@
 /* Work of the step that is being put together. */
 struct step_work {
     double codec_s;    /* at the codec's own rate */
-    double hbm_bytes;  /* read and written by the codec */
+    double added_s;    /* additions of a reduction */
+    double hbm_bytes;  /* read and written by both */
     double copy_bytes; /* copied */
 };
 
@@ -39,6 +40,7 @@ struct exec_sim {
     struct zipccl_exec base;
     sg_host_t gpu, sm, hbm;
     double encode_Bps[ZIPCCL_NUM_EFFORTS], decode_Bps[ZIPCCL_NUM_EFFORTS];
+    double reduce_Bps; /* 0: additions take no time */
     double launch_s, fence_s, sm_share;
     enum zipccl_isa isa;
     void *scratch;
@@ -106,16 +108,16 @@ void zipccl_exec_sim_kernel(const struct zipccl_platform *platform, uint32_t gpu
 static void charge(struct exec_sim *s)
 {
     struct step_work work = s->work;
+    double alone_s = work.codec_s + work.added_s;
     sg_exec_t shares[3];
 
-    s->work = (struct step_work){0, 0, 0};
-    if (work.codec_s > 0) {
-        if (s->launch_s > 0)
+    s->work = (struct step_work){0, 0, 0, 0};
+    if (alone_s > 0) {
+        if (work.codec_s > 0 && s->launch_s > 0)
             sg_actor_sleep_for(s->launch_s);
-        shares[0] = start_share(s->gpu, work.codec_s * ZIPCCL_PLATFORM_SPEED, work.codec_s);
-        shares[1] =
-            start_share(s->sm, work.codec_s * s->sm_share * ZIPCCL_PLATFORM_SPEED, work.codec_s);
-        shares[2] = start_share(s->hbm, work.hbm_bytes, work.codec_s);
+        shares[0] = start_share(s->gpu, alone_s * ZIPCCL_PLATFORM_SPEED, alone_s);
+        shares[1] = start_share(s->sm, alone_s * s->sm_share * ZIPCCL_PLATFORM_SPEED, alone_s);
+        shares[2] = start_share(s->hbm, work.hbm_bytes, alone_s);
         wait_shares(shares, 3);
     }
     if (work.copy_bytes > 0) { /* reads and writes */
@@ -325,7 +327,6 @@ static void sim_zero(struct zipccl_exec *e, void *dst, size_t nbytes)
         s->work.hbm_bytes += (double)nbytes;
 }
 
-/* Additions take no time, as in cost.h: what they wait for is the decoding. */
 static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float *acc,
                            const void *x, size_t n, bool first)
 {
@@ -341,6 +342,17 @@ static void sim_reduce_add(struct zipccl_exec *e, enum zipccl_dtype dtype, float
     s->most_summed = first || nranks > s->most_summed ? nranks : s->most_summed;
 }
 
+/* Without a rate additions take no time, as in cost.h: what they wait for is the decoding. */
+static void add_sum(struct exec_sim *s, double nbytes)
+{
+    if (!(s->reduce_Bps > 0))
+        return;
+    s->work.added_s += nbytes / s->reduce_Bps;
+    s->work.hbm_bytes += 2 * nbytes; /* at least: read and written */
+    if (!s->in_step)
+        charge(s);
+}
+
 static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, const float *acc,
                              size_t n, uint32_t divisor, void *dst)
 {
@@ -348,6 +360,7 @@ static void sim_reduce_round(struct zipccl_exec *e, enum zipccl_dtype dtype, con
         zipccl_round_sums(dtype, acc, n, divisor, dst);
     else
         keep_sum(sim_of(e), dst, n * zipccl_dtype_size(dtype));
+    add_sum(sim_of(e), (double)(n * zipccl_dtype_size(dtype)));
 }
 
 static void lane_actor(int argc, char **argv)
@@ -499,6 +512,7 @@ zipccl_status zipccl_exec_sim_create(const struct zipccl_platform *platform,
     s->decode_Bps[ZIPCCL_EFFORT_FAST] = cluster->decode_Bps;
     s->encode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_encode_Bps;
     s->decode_Bps[ZIPCCL_EFFORT_RATIO] = cluster->ratio_decode_Bps;
+    s->reduce_Bps = cluster->reduce_Bps;
     s->launch_s = cluster->codec_launch_s;
     s->fence_s = cluster->fence_s;
     s->sm_share = (double)cluster->codec_sms / cluster->gpu_sms;

@@ -91,6 +91,20 @@ static double most(const double *x, size_t n)
     return best;
 }
 
+/* Bursts: 'nbytes' of the busiest NIC do not wait for its rate, nor as large a part of the others. */
+static void send_ahead(struct loads *l, double nbytes)
+{
+    double busiest = most(l->nic_up, 2 * (size_t)l->nnics), left;
+
+    if (!(nbytes > 0) || !(busiest > 0))
+        return;
+    left = nbytes < busiest ? 1 - nbytes / busiest : 0;
+    for (size_t i = 0; i < 2 * (size_t)l->nnics; i++)
+        l->nic_up[i] *= left;
+    for (size_t i = 0; i < (size_t)l->nnics * l->nnics; i++)
+        l->nic_pair[i] *= left;
+}
+
 /* Seconds of the busiest link. */
 static double bottleneck(const struct loads *l, const struct zipccl_cost_params *params)
 {
@@ -186,7 +200,7 @@ static zipccl_status add_codec(const struct zipccl_plan *plan,
     double traffic =
         1 + (cost->raw_bytes > 0 ? (double)cost->wire_bytes / (double)cost->raw_bytes : 1);
 
-    if (!plan->compressed)
+    if (!plan->compressed && !(cost->reduce_s > 0))
         return ZIPCCL_OK;
     flow->codec_s = calloc(plan->nranks, sizeof(double));
     flow->hbm_bytes = calloc(plan->nranks, sizeof(double));
@@ -200,10 +214,12 @@ static zipccl_status add_codec(const struct zipccl_plan *plan,
             continue;
         for (uint32_t r = 0; r < plan->nranks; r++) {
             double nbytes = zipccl_cost_local_n(plan, s, placement->topology, splits, r) * size;
+            double added_s = zipccl_cost_summed_s(plan, s, placement->topology, params, r);
 
-            flow->codec_s[r] += nbytes / (encode ? zipccl_cost_encode_Bps(params, plan)
-                                                 : zipccl_cost_decode_Bps(params, plan));
-            flow->hbm_bytes[r] += nbytes * traffic;
+            flow->hbm_bytes[r] +=
+                nbytes * traffic + 2 * added_s * zipccl_cost_reduce_Bps(params, plan);
+            flow->codec_s[r] += added_s + nbytes / (encode ? zipccl_cost_encode_Bps(params, plan)
+                                                           : zipccl_cost_decode_Bps(params, plan));
         }
     }
     flow->codec_max_s = most(flow->codec_s, plan->nranks);
@@ -228,6 +244,7 @@ zipccl_status zipccl_flow_create(const struct zipccl_plan *plan,
             status = zipccl_lower(plan, i, placement->topology, sizes, add_flow, &l, &nrounds);
     }
     if (status == ZIPCCL_OK) {
+        send_ahead(&l, cost->burst_s * params->nic_Bps);
         flow->nranks = plan->nranks;
         flow->sm_share = params->codec_sm_share;
         flow->wire_s = bottleneck(&l, params);

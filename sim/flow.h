@@ -25,8 +25,8 @@ struct zipccl_flow {
     uint32_t nranks;
     size_t nedges;
     struct zipccl_flow_edge *edges; /* [nedges] put the same load on every link as the plan does */
-    double *codec_s;                /* [nranks] codec seconds at its own rate; NULL: no codec */
-    double *hbm_bytes;              /* [nranks] read and written by the codec; NULL: no codec */
+    double *codec_s;                /* [nranks] seconds of codec and additions; NULL: neither */
+    double *hbm_bytes;              /* [nranks] read and written by them; NULL: neither */
     double sm_share;                /* SMs the codec takes while it runs */
     double wire_s;                  /* busiest link, alone */
     double codec_max_s;             /* busiest codec, alone */

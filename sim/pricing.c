@@ -141,7 +141,7 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                              (uint32_t)job->capacity_class, MAX_STAGING_BYTES, &plan, &cost));
     note_class(plan, &sizing, out);
     out->total_s = cost.total_s;
-    out->codec_s = cost.codec_s;
+    out->codec_s = cost.codec_s + cost.reduce_s;
     out->raw_bytes = (double)cost.raw_bytes;
     out->sent_bytes = (double)cost.wire_bytes;
     status = zipccl_cost_coded_bytes(plan, job->placement.topology, &sizes, &raw, &coded);

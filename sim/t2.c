@@ -17,9 +17,24 @@
 struct zipccl_t2_world {
     struct zipccl_cluster cluster;
     struct zipccl_platform platform;
-    void *scratch; /* of the codec: nothing yields while it is used */
+    struct zipccl_simgrid_nics nics; /* its array NULL: without bursts */
+    void *scratch;                   /* of the codec: nothing yields while it is used */
     uint32_t ncomms;
 };
+
+static zipccl_status open_nics(const struct zipccl_cluster *cluster,
+                               struct zipccl_simgrid_nics *out, struct zipccl_error *error)
+{
+    if (!(cluster->nic_burst_bytes > 0))
+        return ZIPCCL_OK;
+    *out = (struct zipccl_simgrid_nics){
+        .Bps = cluster->nic_Bps,
+        .burst_s = cluster->nic_burst_bytes / cluster->nic_Bps,
+        .gpus_per_node = cluster->gpus_per_node,
+        .nics_per_node = cluster->nics_per_node,
+        .nics = calloc((size_t)cluster->nodes * cluster->nics_per_node, sizeof(*out->nics))};
+    return out->nics != NULL ? ZIPCCL_OK : zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+}
 
 zipccl_status zipccl_t2_open(const struct zipccl_cluster *cluster, struct zipccl_t2_world **out,
                              struct zipccl_error *error)
@@ -32,8 +47,11 @@ zipccl_status zipccl_t2_open(const struct zipccl_cluster *cluster, struct zipccl
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     }
     w->cluster = *cluster;
-    status = zipccl_platform_load(cluster, ZIPCCL_PLATFORM_MESSAGES, &w->platform, error);
+    status = open_nics(cluster, &w->nics, error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_platform_load(cluster, ZIPCCL_PLATFORM_MESSAGES, &w->platform, error);
     if (status != ZIPCCL_OK) {
+        free(w->nics.nics);
         free(w->scratch);
         free(w);
         return status;
@@ -47,6 +65,7 @@ void zipccl_t2_close(struct zipccl_t2_world *world)
     if (world == NULL)
         return;
     zipccl_platform_release(&world->platform);
+    free(world->nics.nics);
     free(world->scratch);
     free(world);
 }
@@ -140,6 +159,23 @@ void zipccl_t2_comm_destroy(struct zipccl_t2_comm *comm)
     memset(comm, 0, sizeof(*comm));
 }
 
+/* Of cores that all of 'nranks' share, each has a part of the rates, and waits for its turn to send; they
+ * work at the same time. */
+static struct zipccl_cluster share_cores(const struct zipccl_cluster *cluster, uint32_t nranks)
+{
+    struct zipccl_cluster out = *cluster;
+    double sharing = zipccl_cost_sharing(cluster->shared_cores, nranks);
+
+    out.encode_Bps /= sharing;
+    out.decode_Bps /= sharing;
+    out.ratio_encode_Bps /= sharing;
+    out.ratio_decode_Bps /= sharing;
+    out.reduce_Bps /= sharing;
+    out.nvlink_alpha_s *= sharing;
+    out.nic_alpha_s *= sharing;
+    return out;
+}
+
 zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
                                     const struct zipccl_topology *topology, const uint32_t *gpus,
                                     const struct zipccl_sim_sizes *sizes, uint32_t nsizes,
@@ -147,11 +183,13 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
 {
     struct zipccl_t2_comm comm = {.nranks = topology->nranks, .topology = topology};
     uint32_t *own = malloc(topology->nranks * sizeof(*own));
+    struct zipccl_cluster shared = share_cores(&world->cluster, topology->nranks);
     struct zipccl_simgrid_options options = {
         .platform = &world->platform,
         .gpus = own,
-        .nvlink_alpha_s = world->cluster.nvlink_alpha_s,
-        .nic_alpha_s = world->cluster.nic_alpha_s,
+        .nvlink_alpha_s = shared.nvlink_alpha_s,
+        .nic_alpha_s = shared.nic_alpha_s,
+        .nics = world->nics.nics != NULL ? &world->nics : NULL,
         .copy_bytes = sizes != NULL ? ZIPCCL_MESSAGE_HEADER_BYTES : SIZE_MAX,
         .id = world->ncomms++,
     };
@@ -170,7 +208,7 @@ zipccl_status zipccl_t2_comm_create(struct zipccl_t2_world *world,
         status = zipccl_transport_simgrid_create(topology, &options, comm.transports);
     }
     for (uint32_t r = 0; r < comm.nranks && status == ZIPCCL_OK; r++)
-        status = zipccl_exec_sim_create(&world->platform, &world->cluster, own[r], world->scratch,
+        status = zipccl_exec_sim_create(&world->platform, &shared, own[r], world->scratch,
                                         sizes == NULL ? NULL : &sizes[r % nsizes], &comm.execs[r]);
     free(own);
     if (status != ZIPCCL_OK) {
@@ -418,6 +456,9 @@ static zipccl_status price_main(void *context)
 {
     struct pricing_job *job = context;
 
+    /* What NICs have saved up depends on what went before: the same, as at T0. */
+    if (job->cluster->nic_burst_bytes > 0)
+        ZIPCCL_TRY(zipccl_t2_run(job->world, job->calls, job->ncalls, job->results));
     return zipccl_t2_run(job->world, job->calls, job->ncalls, job->results);
 }
 

@@ -105,7 +105,8 @@ zipccl_status zipccl_t2_execute(struct zipccl_t2_comm *comm, uint32_t rank,
                                 struct zipccl_run_stats *stats);
 
 /*
- * zipccl_t2_run() in a child process of its own.
+ * zipccl_t2_run() in a child process of its own.  With bursts the calls run twice, one time after the
+ * other, and the second counts: what the NICs have saved up is then that of calls that follow one another.
  *
  * results  their 'bytes', where wanted, are [nranks * nranks] of the caller
  * ZIPCCL_ERR_INTERNAL if the simulation did not come to its end, and as above.

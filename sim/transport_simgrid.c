@@ -16,6 +16,7 @@
 
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>
+#include <simgrid/engine.h>
 #include <simgrid/mailbox.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,47 @@ static void fail_pair(struct zipccl_simgrid_hub *hub, const struct zipccl_simgri
     simgrid_abort(&send->owner->base);
 }
 
+static bool is_far(const struct zipccl_simgrid_rank *rank, const struct zipccl_simgrid_op *op)
+{
+    const uint32_t *node_of = rank->hub->topology->node_of;
+
+    return node_of[op->peer] != node_of[rank->base.rank];
+}
+
+/* What a message costs on the links: less than it has where a NIC sends ahead of its rate. */
+static long charged_bytes(const struct zipccl_simgrid_rank *rank,
+                          const struct zipccl_simgrid_op *op)
+{
+    return is_far(rank, op) ? (long)((double)op->nbytes * rank->far_scale) : (long)op->nbytes;
+}
+
+/* The NIC of a rank that is about to send to other nodes; NULL: none, or NICs without bursts. */
+static struct zipccl_simgrid_nic *claim_burst(struct zipccl_simgrid_rank *rank)
+{
+    struct zipccl_simgrid_nics *all = rank->hub->options.nics;
+    struct zipccl_simgrid_nic *nic;
+    double nbytes = 0, used;
+    uint32_t gpu;
+
+    rank->far_scale = 1;
+    for (size_t i = 0; all != NULL && i < rank->nops; i++)
+        if (rank->ops[i].is_send && is_far(rank, &rank->ops[i]))
+            nbytes += (double)rank->ops[i].nbytes;
+    if (!(nbytes > 0))
+        return NULL;
+    gpu = rank->hub->gpus[rank->base.rank];
+    nic = &all->nics[(size_t)(gpu / all->gpus_per_node) * all->nics_per_node +
+                     (size_t)(gpu % all->gpus_per_node) * all->nics_per_node / all->gpus_per_node];
+    if (nic->nactive++ == 0)
+        nic->left_s += simgrid_get_clock() - nic->end_s;
+    if (nic->left_s > all->burst_s)
+        nic->left_s = all->burst_s;
+    used = nic->left_s < nbytes / all->Bps ? nic->left_s : nbytes / all->Bps;
+    nic->left_s -= used;
+    rank->far_scale = 1 - used * all->Bps / nbytes;
+    return nic;
+}
+
 /* Publish one op and start its message; false after a mismatch. */
 static bool publish(struct zipccl_simgrid_rank *rank, struct zipccl_simgrid_op *op)
 {
@@ -148,7 +190,7 @@ static bool publish(struct zipccl_simgrid_rank *rank, struct zipccl_simgrid_op *
     }
     if (op->peer == self)
         return true;
-    op->comm = op->is_send ? sg_mailbox_put_async(pair->box, op, (long)op->nbytes)
+    op->comm = op->is_send ? sg_mailbox_put_async(pair->box, op, charged_bytes(rank, op))
                            : sg_mailbox_get_async(pair->box, &op->arrived);
     return true;
 }
@@ -186,12 +228,14 @@ static void check_own(struct zipccl_simgrid_rank *rank)
 static zipccl_status run_group(struct zipccl_simgrid_rank *rank)
 {
     struct zipccl_simgrid_hub *hub = rank->hub;
+    struct zipccl_simgrid_nic *nic;
     double alpha = group_alpha(rank);
     bool cut = false;
     size_t n = 0;
 
     if (alpha > 0 && !hub->aborted)
         sg_actor_sleep_for(alpha);
+    nic = claim_burst(rank);
     while (n < rank->nops && !hub->aborted && publish(rank, &rank->ops[n]))
         n++;
     check_own(rank);
@@ -202,6 +246,8 @@ static zipccl_status run_group(struct zipccl_simgrid_rank *rank)
         cut = cut || rank->ops[i].drained;
     }
     rank->nops = 0;
+    if (nic != NULL && --nic->nactive == 0)
+        nic->end_s = simgrid_get_clock();
     if (rank->mismatch) {
         rank->mismatch = false;
         return ZIPCCL_ERR_MISMATCH;

@@ -17,10 +17,24 @@
 #include "core/transport.h"
 #include "sim/platform.h"
 
+/* Token bucket of one NIC: what it may send ahead of its rate, in seconds of that. */
+struct zipccl_simgrid_nic {
+    double left_s, end_s; /* saved up; when it was busy last */
+    uint32_t nactive;     /* groups that send on it now */
+};
+
+/* The NICs of a platform, if they have bursts; all transports on it share them. */
+struct zipccl_simgrid_nics {
+    double Bps, burst_s; /* of each; full bucket */
+    uint32_t gpus_per_node, nics_per_node;
+    struct zipccl_simgrid_nic *nics; /* [nodes * nics_per_node] */
+};
+
 struct zipccl_simgrid_options {
     const struct zipccl_platform *platform; /* borrowed, loaded for messages */
     const uint32_t *gpus;                   /* [nranks] GPU of each rank; copied */
     double nvlink_alpha_s, nic_alpha_s;     /* per group inside a node, across nodes */
+    struct zipccl_simgrid_nics *nics;       /* borrowed; NULL: without bursts */
     /* Bytes that really move at the start of a message: SIZE_MAX, or the header's when payload goes
      * by pointer.  Reductions then give no values. */
     size_t copy_bytes;

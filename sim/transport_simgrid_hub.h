@@ -78,6 +78,7 @@ struct zipccl_simgrid_rank {
     size_t nops, capacity;
     uint32_t depth;
     uint64_t nshared; /* broadcasts and reductions entered */
+    double far_scale; /* of what leaves the node in this group: the part that waits for the NIC */
     bool mismatch;
 };
 

@@ -236,6 +236,74 @@ Test(cost, pipeline_hides_the_codec_behind_the_wire)
     zipccl_topology_destroy(t);
 }
 
+static double price_pair(const char *strategy, enum zipccl_op op, size_t count,
+                         const struct zipccl_cost_params *params)
+{
+    struct zipccl_topology *t = make_topology(2, 1);
+    struct zipccl_placement placement = {t, NULL};
+    struct zipccl_call call = make_call(op, count, 2);
+    struct zipccl_wire_sizes sizes = {.bytes = two_thirds};
+    struct zipccl_plan *plan = make_plan(strategy, &call, t, 1);
+    struct zipccl_cost cost;
+
+    cr_assert_eq(zipccl_cost_plan(plan, &placement, params, &sizes, &cost), ZIPCCL_OK);
+    zipccl_plan_destroy(plan);
+    zipccl_topology_destroy(t);
+    return cost.total_s;
+}
+
+/* Two ranks on two nodes, blocks of b bytes: each makes the sums of one. */
+Test(cost, additions_take_their_rate_and_ranks_share_cores)
+{
+    const size_t n = 3 << 18;
+    const double b = 2.0 * (double)n, wire = 5e-6 + b / 50e9, added = b / 50e9;
+    const double exact = 5e-6 + 4 / 50e9 + 10e-6 + 5e-6 + b * 2 / 3 / 50e9, codec = b / 250e9;
+    struct zipccl_cost_params params = machine;
+
+    params.reduce_Bps = 50e9;
+    compare("raw reduce_scatter", "X + A",
+            price_pair("raw direct", ZIPCCL_REDUCE_SCATTER, n, &params), wire + added);
+    compare("raw all_reduce", "X + A + X",
+            price_pair("raw direct", ZIPCCL_ALL_REDUCE, 2 * n, &params), 2 * wire + added);
+    compare("exact reduce_scatter", "E + X + D + A",
+            price_pair("exact direct", ZIPCCL_REDUCE_SCATTER, n, &params),
+            exact + 2 * (5e-6 + codec) + added);
+    params.shared_cores = 1;
+    compare("the same, one core for both", "2*E + X + 2*D + 2*A + 10us",
+            price_pair("exact direct", ZIPCCL_REDUCE_SCATTER, n, &params),
+            exact + 2 * (5e-6 + 2 * codec) + 2 * added + 10e-6);
+    params.shared_cores = 2;
+    params.reduce_Bps = 0;
+    compare("exact reduce_scatter, two cores, A = 0", "E + X + D",
+            price_pair("exact direct", ZIPCCL_REDUCE_SCATTER, n, &params),
+            exact + 2 * (5e-6 + codec));
+}
+
+/* A NIC that rested for a time sends that much ahead, up to its burst. */
+Test(cost, bursts_hide_what_the_wire_rests)
+{
+    const size_t n = 3 << 18;
+    const double b = 2.0 * (double)n, added = b / 500e9, burst = 20e-6;
+    struct zipccl_cost_params params = machine;
+
+    params.reduce_Bps = 500e9;
+    params.nic_burst_bytes = burst * params.nic_Bps;
+    compare("raw alltoall, alpha within the burst", "b/50e9",
+            price_pair("raw direct", ZIPCCL_ALLTOALL, n, &params), b / 50e9);
+    compare("raw reduce_scatter, A within the burst", "b/50e9",
+            price_pair("raw direct", ZIPCCL_REDUCE_SCATTER, n, &params), b / 50e9);
+    params.reduce_Bps = 50e9;
+    compare("raw reduce_scatter, A beyond it", "5us + b/50e9 + A - burst",
+            price_pair("raw direct", ZIPCCL_REDUCE_SCATTER, n, &params),
+            5e-6 + b / 50e9 + 10 * added - burst);
+    compare("raw all_reduce, A beyond it", "b/50e9 + 5us + b/50e9 + A - burst",
+            price_pair("raw direct", ZIPCCL_ALL_REDUCE, 2 * n, &params),
+            5e-6 + 2 * b / 50e9 + 10 * added - burst);
+    params.nic_burst_bytes = 4 * b;
+    compare("nothing is left of a short message", "A + 5us",
+            price_pair("raw direct", ZIPCCL_REDUCE_SCATTER, n, &params), 5e-6 + 10 * added);
+}
+
 Test(cost, invalid_machines_are_refused)
 {
     struct zipccl_topology *t = make_topology(2, 2), *other = make_topology(2, 1);
@@ -252,6 +320,8 @@ Test(cost, invalid_machines_are_refused)
     REFUSED(nvlink_Bps, -1);
     REFUSED(encode_Bps, 0.0 / params.fabric_Bps);
     REFUSED(nic_alpha_s, -1e-6);
+    REFUSED(reduce_Bps, -1);
+    REFUSED(nic_burst_bytes, -1);
     REFUSED(gpus_per_node, 1);
     REFUSED(nics_per_node, 0);
     REFUSED(nics_per_node, UINT32_MAX);

@@ -5,7 +5,7 @@
 # run.sh OUT           everything: needs root, build/zipccl, build/zipccl-perf and Open MPI
 # run.sh --fit OUT     the fit and the comparison alone, from what OUT holds
 #
-# The environment may give ITERS (5), OPS, RATES (Mb/s), WORLDS (hosts) and SIZES (perf's options).
+# The environment may give ITERS (5), OPS, RATES (Mb/s, lowest first), WORLDS (hosts) and SIZES (perf's options).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -23,8 +23,9 @@ mkdir -p "$out"
 
 ops=${OPS:-all_gather reduce_scatter all_reduce alltoall}
 sizes=${SIZES:--b 1M -e 32M -f 2} # as nccl-tests counts them
-fit_rate=200 fit_nodes=4       # what is fitted: this rate and world, disturbed least ...
-fit_sizes=1M,4M,16M            # ... and these three sizes
+# What is fitted, chosen before looking: one rate (the lowest; as a second experiment the highest), the largest
+# world, three sizes.
+fit_sizes=1M,4M,16M fit_nodes=4
 rates=${RATES:-200 500 1000} worlds=${WORLDS:-2 3 4}
 plans=('raw direct' 'exact direct')
 
@@ -58,38 +59,55 @@ summary() {
     sed -n '/^  off, rows of/,$p' | grep -v ' wrote '
 }
 
-# fit_and_compare FOLDER NAME: fits to the rows in FOLDER, compares; $out/NAME.yaml, _table.txt, .txt
+# What testbed.sh lets through at once after a rest: 4 ms of the rate (limit_link), in payload bytes of TCP.
+burst() { # burst RATE
+    awk -v r="$1" 'BEGIN {printf "%.6gB", r * 500 * 1448 / 1514}'
+}
+
+# moves_or_reductions CSV: rows, median and worst of |error| in %, of moves and reductions, raw and compressed
+moves_or_reductions() {
+    local mode ops_of
+    for mode in raw compressed; do
+        for ops_of in 'all_gather|alltoall' 'all_reduce|reduce_scatter'; do
+            awk -F, -v m=$mode -v o="^($ops_of)$" \
+                'NR > 1 && $9 == m && $1 ~ o && $15 != "" {e = $15 < 0 ? -$15 : $15; print 100 * e}' "$1" |
+                sort -g | awk -v n="$mode ${ops_of/|/ and }" '{v[NR] = $1; over += $1 > 10}
+                    END {if (NR) printf "  %-42s %4d %8.1f %8.1f %8d\n", n, NR,
+                        (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2, v[NR], over}'
+        done
+    done
+}
+
+# fit_and_compare RATE NAME: fits to the rows of RATE, compares with all; $out/NAME.yaml, _table.txt, .txt
 fit_and_compare() {
-    local from=$1 to=$out/$2 nic of_rate rate nodes
-    # The base says what the fit leaves: a node is one rank with one link.
-    build/zipccl cluster fit "$from/fit_${fit_rate}_${fit_nodes}"_*.json --sizes $fit_sizes \
-        --base laptop --set nic.per_node=1 --name "testbed-$fit_rate" -o "$to.yaml" | sed "/^  wrote /d" >"${to}_table.txt"
+    local fit_rate=$1 to=$out/$2 nic of_rate rate nodes cores
+    local -a sets
+    cores=$(jq -r '.settings[] | select(.name == "machine.cores").value' "$out/fit_${fit_rate}_${fit_nodes}_all_gather_raw.json")
+    # The base says what the fit leaves: a node is one rank with one link, and all share one machine.
+    build/zipccl cluster fit "$out/fit_${fit_rate}_${fit_nodes}"_*.json --sizes $fit_sizes \
+        --base laptop --set nic.per_node=1 --set nic.burst="$(burst "$fit_rate")" \
+        --set machine.cores="$cores" --name "testbed-$fit_rate" -o "$to.yaml" | sed "/^  wrote /d" >"${to}_table.txt"
     nic=$(sed -n '/^nic:/,/^[a-z]*:$/s/^  rate: {value: \([0-9.]*\)MBps.*/\1/p' "$to.yaml")
     [ -n "$nic" ] || die "$to.yaml: no nic.rate in MBps"
     for rate in $rates; do
-        # Of another rate the link has the same part: nic.rate in proportion.
+        # Of another rate the link has the same part: nic.rate in proportion, as the burst.
         of_rate=$(awk -v n="$nic" -v r="$rate" -v f="$fit_rate" 'BEGIN {printf "%.6g", n * r / f}')
+        sets=(--set nic.rate="${of_rate}MBps" --set nic.burst="$(burst "$rate")")
         for nodes in $worlds; do
-            echo "== $rate Mb/s, $nodes nodes: nic.rate ${of_rate}MBps"
-            build/zipccl compare --cluster "$to.yaml" --set nic.rate="${of_rate}MBps" \
-                "$from/fit_${rate}_${nodes}"_*.json --min-bytes 1MB | summary
+            echo "== $rate Mb/s, $nodes nodes: ${sets[*]}"
+            build/zipccl compare --cluster "$to.yaml" "${sets[@]}" \
+                "$out/fit_${rate}_${nodes}"_*.json --min-bytes 1MB | summary
         done
-        build/zipccl compare --cluster "$to.yaml" --set nic.rate="${of_rate}MBps" \
-            "$from/fit_${rate}"_[0-9]_*.json --min-bytes 1MB -q --svg "${to}_${rate}.svg" \
-            --csv "${to}_${rate}.csv"
+        build/zipccl compare --cluster "$to.yaml" "${sets[@]}" "$out/fit_${rate}"_[0-9]_*.json \
+            --min-bytes 1MB -q --svg "${to}_${rate}.svg" --csv "${to}_${rate}.csv"
+        printf '== %s Mb/s, all worlds\n  %-42s %4s %8s %8s %8s\n' "$rate" "off, rows of" rows "median %" "worst %" "> 10 %"
+        moves_or_reductions "${to}_${rate}.csv"
     done >"$to.txt"
 }
 
-fit_and_compare "$out" fit_model
-cat "$out/fit_model_table.txt" "$out/fit_model.txt"
-
-# On a machine that does something else besides, the fastest iteration was disturbed least: the same of it.
-fastest=$(mktemp -d)
-trap 'rm -rf "$fastest"' EXIT
-for file in "$out"/fit_[0-9]*.json; do
-    jq '.rows |= map(.time_s = .time_min_s | .time_q1_s = .time_min_s | .time_q3_s = .time_min_s)' \
-        "$file" >"$fastest/$(basename "$file")"
+lowest=${rates%% *} highest=${rates##* }
+fit_and_compare "$lowest" "fit_model"
+[ "$lowest" = "$highest" ] || fit_and_compare "$highest" "fit_model_high"
+for model in fit_model fit_model_high; do
+    [ ! -e "$out/$model.txt" ] || cat "$out/${model}_table.txt" "$out/$model.txt"
 done
-fit_and_compare "$fastest" fit_model_fastest
-echo "==== the fastest of the iterations"
-cat "$out/fit_model_fastest.txt"

@@ -79,8 +79,18 @@ works "fitted from rows1.json and 8 more (simulated)" "$zipccl" cluster show kno
 grep -q '^  rate: {value: 50MBps' known.yaml || failed "nic.rate: $(grep rate known.yaml)"
 grep -q '^  alpha: {value: 200us' known.yaml || failed "nic.alpha: $(grep alpha known.yaml)"
 grep -q '^  rate: {value: 2GBps' known.yaml || failed "nvlink.rate: $(grep rate known.yaml)"
+! grep -q '^reduce:' known.yaml || failed "reduce.rate: $(grep -A1 ^reduce known.yaml)"
 grep -q '^  encode_rate: {value: 1GBps' known.yaml || failed "encode_rate: $(grep _rate known.yaml)"
 works "SIMULATED" "$zipccl" perf all_gather -b 1M --on sim --cluster known.yaml
+for op in all_gather reduce_scatter; do
+    # shellcheck disable=SC2086
+    simulated $op -b 1M -e 16M -f 4 --mode raw,compressed $known --set nodes=4 --set gpus_per_node=1 \
+        --set reduce.rate=800MBps --set nic.burst=20kB --set machine.cores=3 -J adding_$op.json -q
+done
+works "" "$zipccl" cluster fit adding_*.json --set nic.burst=20kB --set machine.cores=3 -o adding.yaml
+grep -q '^  rate: {value: 800MBps' adding.yaml || failed "reduce.rate: $(grep rate adding.yaml)"
+grep -q '^  burst: {value: 20kB, source: "--set"}' adding.yaml || failed "nic.burst: $(cat adding.yaml)"
+works "reduce.rate                800MBps" "$zipccl" cluster show adding.yaml
 works "off by 0.0 % at the median" "$zipccl" cluster fit rows?.json
 works "left out:" "$zipccl" cluster fit rows?.json --sizes 512K,16M --modes raw
 works "no row's time depends on it" "$zipccl" cluster fit rows2.json --modes native
@@ -93,6 +103,10 @@ refuses "expected a size up to 256G" "$zipccl" cluster fit rows1.json --sizes 1X
 refuses "expected raw, native" "$zipccl" cluster fit rows1.json --modes rw
 refuses "rows1.json" "$zipccl" cluster fit rows1.json rows2.json -o rows1.json
 refuses "unknown option" "$zipccl" cluster fit rows1.json --nope
+refuses "cluster fit: --op 'gather': expected all_gather, reduce_scatter, all_reduce, alltoall, alltoallv, sendrecv or broadcast" \
+    "$zipccl" cluster fit rows1.json --op gather
+refuses "compare: --op 'alltoal': expected all_gather, reduce_scatter, all_reduce, alltoall, alltoallv, sendrecv or broadcast; did you mean 'alltoall'?" \
+    "$zipccl" compare rows1.json rows2.json --op alltoal
 head -c 300 rows1.json >cut.json
 refuses "cut.json: not JSON" "$zipccl" cluster fit cut.json
 sed '0,/"wrong": null/s//"wrong": 3/' rows1.json >wrong.json
@@ -110,8 +124,10 @@ refuses "rows1.json is simulated and real2.json measured" "$zipccl" cluster fit 
 refuses "real2.json is measured and rows1.json simulated" "$zipccl" cluster fit real2.json rows1.json
 [ ! -e no.yaml ] || failed "a fit that was refused left a file"
 cp rows1.json copy1.json
-refuses "rows1.json and rows1.json have the same rows" "$zipccl" cluster fit rows1.json rows1.json
-refuses "rows1.json and copy1.json have the same rows" "$zipccl" cluster fit rows1.json rows2.json copy1.json
+refuses "rows1.json: row 1 is in rows1.json as well" "$zipccl" cluster fit rows1.json rows1.json
+refuses "copy1.json: row 1 is in rows1.json as well" "$zipccl" cluster fit rows1.json rows2.json copy1.json
+simulated all_gather -b 16M --mode raw $known --set nodes=1 --set gpus_per_node=2 -J part.json -q
+refuses "part.json: row 1 is in rows1.json as well" "$zipccl" cluster fit rows1.json part.json
 works " measured rows of 1 file" "$zipccl" cluster fit real2.json -o real2.yaml
 grep -q "fitted from real2.json (measured)" real2.yaml || failed "real2.yaml: $(grep fitted real2.yaml)"
 sed '0,/"time_min_s": [0-9.e-]*/s//"time_min_s": 0/; 0,/"time_q1_s": [0-9.e-]*/s//"time_q1_s": 0/

@@ -52,6 +52,10 @@ for call in "all_gather --count 16" "all_gather --count 1000000 -d int64" \
     works "the best uncompressed plan" plan $call --cluster $a100
 done
 
+# Additions are told where the cluster has a rate for them: 8 ranks make the sums of 2e6 bytes each.
+works '"reduce_s": 0.001' plan reduce_scatter --count 1000000 --cluster laptop --set reduce.rate=2GBps --mode raw -J -
+works "additions" plan reduce_scatter --count 1000000 --cluster laptop --set reduce.rate=2GBps
+
 # Ratios: of data that do not shrink nothing is compressed; those of real tensors are told.
 works "chosen   raw" plan all_gather --count 1048576 --cluster $a100 --ratio 1
 works "ratio    1.3: --ratio" plan all_gather --count 1048576 --cluster $a100 --ratio 1.3
@@ -67,8 +71,8 @@ works "10 nodes" plan broadcast --count 1000 --root 7 --cluster $a100 --set node
 # Files.
 works "chosen" plan all_gather --count 1000 --cluster laptop -J plan.json --csv plan.csv
 grep -q '"best_raw": [0-9]' plan.json || failed "plan.json: $(head -5 plan.json)"
-[ "$(head -1 plan.csv | tr ',' '\n' | wc -l)" -eq 22 ] || failed "columns of $(head -1 plan.csv)"
-[ "$(tail -n +2 plan.csv | awk -F, 'NF != 22 || ($13 != 0 && $13 != 1)' | wc -l)" -eq 0 ] ||
+[ "$(head -1 plan.csv | tr ',' '\n' | wc -l)" -eq 23 ] || failed "columns of $(head -1 plan.csv)"
+[ "$(tail -n +2 plan.csv | awk -F, 'NF != 23 || ($13 != 0 && $13 != 1)' | wc -l)" -eq 0 ] ||
     failed "rows of plan.csv"
 [ "$(awk -F, '$13 == 1' plan.csv | wc -l)" -eq 1 ] || failed "not one chosen in plan.csv"
 loses "$zipccl" plan all_gather --count 1000 --cluster laptop

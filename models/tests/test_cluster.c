@@ -149,6 +149,45 @@ Test(cluster, optional_keys_come_together)
     zipccl_cluster_close(file);
 }
 
+/* Sections that a file may leave out: written and read again they are there, and checked. */
+Test(cluster, additions_bursts_and_shared_cores_are_optional)
+{
+    static const char *const sets[] = {"nic.burst=100kB", "reduce.rate=1.5GBps", "machine.cores=2"};
+    struct zipccl_cluster_file *file = NULL, *again = NULL;
+    char path[] = "/tmp/zipccl-cluster-XXXXXX";
+    struct zipccl_error error = {""};
+    struct zipccl_cost_params params;
+    struct zipccl_cluster c;
+    FILE *out = fdopen(mkstemp(path), "w");
+
+    cr_assert_eq(zipccl_cluster_open("laptop", DIR_, &file, NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.nic_burst_bytes == 0 && params.reduce_Bps == 0 && params.shared_cores == 0);
+    for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
+        cr_assert_eq(zipccl_cluster_set(file, sets[i], &error), ZIPCCL_OK, "%s", error.text);
+    cr_assert(out != NULL);
+    cr_assert_eq(zipccl_cluster_write(file, out, &error), ZIPCCL_OK, "%s", error.text);
+    fclose(out);
+    cr_assert_eq(zipccl_cluster_open(path, NULL, &again, &error), ZIPCCL_OK, "%s", error.text);
+    remove(path);
+    cr_assert_eq(zipccl_cluster_get(again, &c, NULL), ZIPCCL_OK);
+    zipccl_cluster_cost_params(&c, &params);
+    cr_assert(params.nic_burst_bytes == 1e5 && params.reduce_Bps == 1.5e9 &&
+              params.shared_cores == 2);
+    zipccl_cluster_close(again);
+
+    cr_assert_eq(zipccl_cluster_set(file, "fabric.oversubscription=2", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_ERR_INPUT);
+    cr_assert(strstr(error.text, "nic.burst is given and fabric.oversubscription is 2") != NULL);
+    cr_assert_eq(zipccl_cluster_set(file, "fabric.oversubscription=1", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_set(file, "reduce.rate=6GBps", NULL), ZIPCCL_OK);
+    cr_assert_eq(zipccl_cluster_get(file, &c, &error), ZIPCCL_ERR_INPUT);
+    cr_assert(strstr(error.text,
+                     "the rate reduce.rate, 6 GB/s, is more than half of gpu.hbm_rate") != NULL);
+    zipccl_cluster_close(file);
+}
+
 Test(cluster, set_refuses_with_the_reason)
 {
     static const struct {
@@ -195,8 +234,10 @@ Test(cluster, values_must_fit_together)
         {"gpus_per_node=9", ""},
         {"codec.sms=200", "--set codec.sms=200: codec.sms is 200, more than gpu.sms 108"},
         {"gpu.sms=20", "--set gpu.sms=20: codec.sms is 32, more than gpu.sms 20"},
-        {"codec.encode_rate=2000GBps", "--set codec.encode_rate=2000GBps: the codec's rate"},
-        {"codec.decode_rate=2000GBps", "--set codec.decode_rate=2000GBps: the codec's rate"},
+        {"codec.encode_rate=2000GBps",
+         "--set codec.encode_rate=2000GBps: the rate codec.encode_rate"},
+        {"codec.decode_rate=2000GBps",
+         "--set codec.decode_rate=2000GBps: the rate codec.decode_rate"},
         {"nodes=65536", ""},
     };
 

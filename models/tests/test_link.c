@@ -28,7 +28,8 @@ static const struct zipccl_cost_params truth = {.gpus_per_node = 2,
                                                 .channels = 1,
                                                 .codec_sm_share = 1,
                                                 .ratio_encode_Bps = 150e6,
-                                                .ratio_decode_Bps = 90e6};
+                                                .ratio_decode_Bps = 90e6,
+                                                .reduce_Bps = 1.5e9};
 static const struct zipccl_cost_params base = {.gpus_per_node = 2,
                                                .nics_per_node = 1,
                                                .nvlink_Bps = 230e9,
@@ -143,6 +144,8 @@ static size_t many_rows(struct zipccl_link_row *rows)
                     rows[n].encode_s =
                         nbytes * (gather ? 1 : messages) / encode + truth.codec_launch_s;
                     rows[n].decode_s = nbytes * messages / decode + truth.codec_launch_s;
+                    if (!gather)
+                        rows[n].decode_s += nbytes / truth.reduce_Bps;
                 }
                 n++;
             }

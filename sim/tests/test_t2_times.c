@@ -365,8 +365,12 @@ static void test_repeat(void)
 
 int main(void)
 {
-    struct zipccl_cluster two = cluster_of(2, 4, 1);
+    struct zipccl_cluster two = cluster_of(2, 4, 1), adding = cluster_of(2, 3, 3);
+    struct zipccl_cluster testbed = cluster_of(4, 1, 1);
 
+    adding.reduce_Bps = testbed.reduce_Bps = 300e9;
+    testbed.shared_cores = 3;
+    testbed.nic_burst_bytes = 30e-6 * testbed.nic_Bps;
     setvbuf(stdout, NULL, _IOLBF, 0);
     two.channels = 4;
     test_alpha_beta(1, 63 * (5e-6 + 1e9 / 64 / 50e9));
@@ -377,6 +381,8 @@ int main(void)
     test_agreement("8 x 1", cluster_of(8, 1, 1), 1, 4000000);
     test_agreement("2 x 4, 2 NICs", cluster_of(2, 4, 2), 1, 4000000);
     test_agreement("3 x 3, shared NIC", cluster_of(3, 3, 1), 3, 100003);
+    test_agreement("2 x 3, additions", adding, 3, 400000);
+    test_agreement("4 x 1, additions, 3 cores for all, bursts", testbed, 1, 400000);
     test_two("two native all_gathers", &two, "native", ZIPCCL_ALL_GATHER, "native",
              ZIPCCL_ALL_GATHER, 1);
     test_two("native and fixed all_gather", &two, "native", ZIPCCL_ALL_GATHER, "fixed ring",
