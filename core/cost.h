@@ -18,7 +18,7 @@
  * where a load counts every flow through a port in one direction.  With a burst the NICs' load of an
  * exchange is less by what has gathered in their token buckets: at most the burst, and no more than
  * the NIC's rate times how long it rested, since the last exchange of this call or, before the first,
- * of one like it that went before.  Broadcasts get no burst.  Without a rate of additions those
+ * of one like it that went before.  Broadcasts get no burst here.  Without a rate of additions those
  * of our REDUCE steps, coded or raw, cost nothing, as on a GPU, which adds while it copies.  Those of
  * a native collective never do: they are in the rates above.  A broadcast is followed rank by rank,
  * since ranks do different things; else all do as the busiest of them.

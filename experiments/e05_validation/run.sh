@@ -34,6 +34,9 @@ testbed=(experiments/testbed/testbed.sh)
 measure_world() { # measure_world RATE NODES
     local op plan file
     "${testbed[@]}" up --name e05 -n "$2" -r "${1}mbit" 2>>"$out/fit_log.txt"
+    # The token bucket of a link in bytes of packets, as tc rounds it.
+    echo "$1 $(ip netns exec e05-node1 tc -j qdisc show dev eth0 | jq '.[] | select(.kind == "tbf") | .options.burst')" \
+        >>"$out/fit_burst.txt"
     for op in $ops; do
         for plan in "${plans[@]}"; do
             file=$out/fit_${1}_${2}_${op}_${plan%% *}.json
@@ -48,6 +51,7 @@ measure_world() { # measure_world RATE NODES
 if [ $measure = 1 ]; then
     trap '"${testbed[@]}" down --name e05' EXIT
     uptime >"$out/fit_load.txt"
+    : >"$out/fit_burst.txt"
     for rate in $rates; do
         for nodes in $worlds; do measure_world "$rate" "$nodes"; done
     done
@@ -59,9 +63,10 @@ summary() {
     sed -n '/^  off, rows of/,$p' | grep -v ' wrote '
 }
 
-# What testbed.sh lets through at once after a rest: 4 ms of the rate (limit_link), in payload bytes of TCP.
+# What the links let through at once after a rest, in payload bytes of TCP.
 burst() { # burst RATE
-    awk -v r="$1" 'BEGIN {printf "%.6gB", r * 500 * 1448 / 1514}'
+    awk -v r="$1" '$1 == r {n = $2} END {if (!n) exit 1; printf "%.6gB", n * 1448 / 1514}' "$out/fit_burst.txt" ||
+        die "$out/fit_burst.txt: no line '$1 BYTES'"
 }
 
 # moves_or_reductions CSV: rows, median and worst of |error| in %, of moves and reductions, raw and compressed

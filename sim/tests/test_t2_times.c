@@ -218,13 +218,18 @@ static void check(const struct zipccl_cluster *c, enum zipccl_op op, const struc
 {
     double tolerance = 1e-3 * p->t0_s, lead = rings_overlap(c, op) ? p->alpha_s : 0;
 
+    /* T0 gives broadcasts no burst; T2 does where they send to peers one by one. */
+    if (op == ZIPCCL_BROADCAST)
+        lead += c->nic_burst_bytes / c->nic_Bps;
+
     if (!(p->t2_s <= p->t0_s + tolerance) || !(p->t2_s >= p->t0_s - lead - tolerance))
         fail("T2 and T0 agree");
     if (!(fabs(p->t1_s - p->t0_s) <= tolerance))
         fail("T1 and T0 agree");
     if (fabs(p->t2_s - p->t0_s) > tolerance)
-        printf("    ^ rings overlap: T2 is ahead by %.1f us of %.1f us of alphas\n",
-               1e6 * (p->t0_s - p->t2_s), 1e6 * p->alpha_s);
+        printf("    ^ T2 is ahead by %.1f us of the %.1f us of alphas or bursts that rings and "
+               "NICs hide\n",
+               1e6 * (p->t0_s - p->t2_s), 1e6 * lead);
 }
 
 static const enum zipccl_op ops[] = {ZIPCCL_ALL_GATHER, ZIPCCL_REDUCE_SCATTER, ZIPCCL_ALL_REDUCE,
@@ -365,10 +370,9 @@ static void test_repeat(void)
 
 int main(void)
 {
-    struct zipccl_cluster two = cluster_of(2, 4, 1), adding = cluster_of(2, 3, 3);
-    struct zipccl_cluster testbed = cluster_of(4, 1, 1);
+    struct zipccl_cluster two = cluster_of(2, 4, 1), testbed = cluster_of(2, 2, 2);
 
-    adding.reduce_Bps = testbed.reduce_Bps = 300e9;
+    testbed.reduce_Bps = 300e9;
     testbed.shared_cores = 3;
     testbed.nic_burst_bytes = 30e-6 * testbed.nic_Bps;
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -381,8 +385,7 @@ int main(void)
     test_agreement("8 x 1", cluster_of(8, 1, 1), 1, 4000000);
     test_agreement("2 x 4, 2 NICs", cluster_of(2, 4, 2), 1, 4000000);
     test_agreement("3 x 3, shared NIC", cluster_of(3, 3, 1), 3, 100003);
-    test_agreement("2 x 3, additions", adding, 3, 400000);
-    test_agreement("4 x 1, additions, 3 cores for all, bursts", testbed, 1, 400000);
+    test_agreement("2 x 2, additions, 3 cores for all, bursts", testbed, 1, 400000);
     test_two("two native all_gathers", &two, "native", ZIPCCL_ALL_GATHER, "native",
              ZIPCCL_ALL_GATHER, 1);
     test_two("native and fixed all_gather", &two, "native", ZIPCCL_ALL_GATHER, "fixed ring",
