@@ -10,6 +10,9 @@ zipccl_plain_test(test_emu_nccl_errors SOURCES test_nccl_errors.cpp LIBS zipccl_
 zipccl_plain_test(test_emu_cuda SOURCES test_cuda.cpp LIBS zipccl_emu)
 if(ZIPCCL_HAVE_MPI)
     add_executable(test_emu_nccl_mpi test_nccl_mpi.cpp)
+    if(ZIPCCL_SANITIZE MATCHES "address")
+        target_sources(test_emu_nccl_mpi PRIVATE ${PROJECT_SOURCE_DIR}/core/tests/mpi_keep_loaded.c)
+    endif()
     # Open MPI's C library is enough for C++ too.
     target_link_libraries(test_emu_nccl_mpi PRIVATE emu_nccl_rank MPI::MPI_C)
     set_target_properties(test_emu_nccl_mpi PROPERTIES
