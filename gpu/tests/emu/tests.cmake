@@ -73,3 +73,9 @@ if(ZIPCCL_HAVE_NVCC AND ZIPCCL_HAVE_NCCL)
         $<TARGET_FILE:test_emu_unmodified>)
     add_dependencies(test_emu_unmodified zipccl_emu_nccl)
 endif()
+
+if(ZIPCCL_HAVE_NVCC)
+    add_test(NAME test_ptxas_gate COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_ptxas_gate.sh
+        ${CMAKE_CUDA_COMPILER})
+    set_tests_properties(test_ptxas_gate PROPERTIES TIMEOUT 120)
+endif()
