@@ -349,7 +349,7 @@ def main():
     if "RANK" in os.environ:
         run(int(os.environ["RANK"]), options, None)
         return
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
         jobs = [context.Process(target=run, args=(r, options, os.path.join(folder, "store")))
                 for r in range(options.ranks)]

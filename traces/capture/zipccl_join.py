@@ -274,14 +274,14 @@ def signature(nodes):
 
 def make_sets(groups, world, merge):
     """
-    Groups that do the same and share no rank are one set of the trace.
-    [(name, [ranks of each], [[node of each group], ...])]
+    Groups that do the same and share no rank are one set of the trace, as far as 'merge' says.
     """
     sets = []
     for group, nodes in groups.items():
         key, name, ranks = group
         sign = signature(nodes)
-        for s in sets if merge else ():
+        may = merge == "all" or (merge == "collectives" and not nodes[0].ends)
+        for s in sets if may else ():
             if (s["name"], s["sign"], s["size"]) == (name, sign, len(ranks)) and \
                     not s["members"] & set(ranks):
                 break
@@ -622,7 +622,7 @@ def build(parts, chosen):
     """Sets, and events in an order that suits every rank."""
     steps = [p.steps[chosen] for p in parts]
     groups = match(steps)
-    for merge in (True, False):
+    for merge in ("all", "collectives", "none"):
         sets = make_sets(groups, len(parts), merge)
         order = events_of(parts, steps, sets)
         events = one_order(order)
