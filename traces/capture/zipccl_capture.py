@@ -90,12 +90,12 @@ def _redop(opts, default="SUM"):
 class Call:
     """One collective of one rank.  'payload' is what this rank sends, for samples."""
     __slots__ = ("op", "dtype", "count", "redop", "root", "peer", "row", "label", "payload",
-                 "seq", "group", "t0", "issue", "t1", "end", "backward", "sample", "side",
-                 "opaque")
+                 "seq", "group", "t0", "issue", "t1", "end", "before_end", "backward", "sample",
+                 "side", "opaque")
 
     def __init__(self, op, tensors, count=None, scale=1, **more):
         self.redop = self.root = self.peer = self.row = self.label = self.sample = None
-        self.end = self.side = None
+        self.end = self.before_end = self.side = None
         self.opaque = self.backward = False
         first = tensors[0] if tensors else None
         self.payload = first
@@ -260,31 +260,41 @@ class HostClock:
 
 
 class DeviceClock:
-    """Times on a GPU: an event in the stream that computes, and one in that of the call."""
+    """
+    Times on a GPU: an event in the stream that computes, and one in that of the call.
+
+    Streams also wait for each other by events; 'reached' is what each stream has waited for, so
+    that the wait of one (FSDP's) is known to be the wait of the next.
+    """
     kind = "device"
 
     def __init__(self):
+        self.record = torch.cuda.Event.record
         self.main = torch.cuda.current_stream()
+        self.reached = {}
         self.base = self.mark()
 
-    def mark(self):
+    def mark(self, stream=None):
         event = torch.cuda.Event(enable_timing=True)
-        event.record(self.main)
+        self.record(event, stream if stream is not None else self.main)
         return event
 
     def side(self):
         stream = torch.cuda.current_stream()
-        if stream == self.main:
-            return None
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(stream)
-        return event
+        return None if stream == self.main else self.mark(stream)
 
     def read(self, mark):
         return None if mark is None else int(1e6 * self.base.elapsed_time(mark))
 
     def settle(self):
         torch.cuda.synchronize()
+
+    def reach(self, stream, calls):
+        """'stream' now waits for 'calls': which of them it had not waited for."""
+        known = self.reached.setdefault(stream.cuda_stream, set())
+        new = [c for c in calls if c not in known]
+        known.update(new)
+        return new
 
 
 class Waiter(threading.Thread):
@@ -514,7 +524,7 @@ class Recorder:
                 self.in_backward = False
                 calls, self.past_python = self.past_python, []
             if calls and self.recording:
-                token = (calls, self.clock.mark())
+                token = (calls, self.clock.mark(), None)
                 torch.autograd.Variable._execution_engine.queue_callback(
                     lambda: self.waited(token))
         except Exception as error:
@@ -567,22 +577,51 @@ class Recorder:
         """A thread begins to wait for 'work'."""
         try:
             calls = self.works.get(id(work))
-            return (calls, self.clock.mark()) if calls else None
+            return (calls, self.clock.mark(), self.clock.side()) if calls else None
         except Exception as error:
             self.fail(error)
             return None
 
     def waited(self, token):
         try:
-            calls, t0 = token
-            t1 = self.clock.mark()
+            calls, t0, side0 = token
+            side1, t1 = self.clock.side(), self.clock.mark()
             with self.lock:
                 for call in calls:
-                    call.end = t1 if call.end is None else call.end
-                if self.recording:
+                    if call.end is None:
+                        call.end = t1 if side1 is None else side1
+                        call.before_end = t0 if side1 is None else side0
+                if self.clock.kind == "device":
+                    calls = self.clock.reach(torch.cuda.current_stream(), calls)
+                if self.recording and side1 is None and calls:
                     self.records.append(([c.seq for c in calls], t0, t1))
         except Exception as error:
             self.fail(error)
+
+    def event_recorded(self, event, stream):
+        """A CUDA event stands for what its stream has waited for."""
+        try:
+            stream = stream if stream is not None else torch.cuda.current_stream()
+            event.zipccl_calls = frozenset(self.clock.reached.get(stream.cuda_stream, ()))
+        except Exception as error:
+            self.fail(error)
+
+    def event_awaited(self, event, stream, wait):
+        """A stream waits for an event: 'wait' makes it."""
+        stream = stream if stream is not None else torch.cuda.current_stream()
+        new, t0 = (), None
+        try:
+            new = self.clock.reach(stream, getattr(event, "zipccl_calls", ()))
+            t0 = self.clock.mark() if new else None
+        except Exception as error:
+            self.fail(error)
+        result = wait()
+        try:
+            if self.recording and new and stream == self.clock.main:
+                self.records.append(([c.seq for c in new], t0, self.clock.mark()))
+        except Exception as error:
+            self.fail(error)
+        return result
 
     # -- the part of this rank
 
@@ -626,9 +665,12 @@ class Recorder:
                 for key in ("redop", "root", "peer", "row", "label", "sample"):
                     if getattr(r, key) is not None:
                         line[key] = getattr(r, key)
-                for key in ("end", "side"):
-                    if getattr(r, key) is not None:
-                        line[key] = read(getattr(r, key))
+                if r.side is not None:
+                    line["side"] = read(r.side)
+                # A stream that did not have to wait does not tell when a call ended.
+                if r.end is not None and (self.clock.kind == "host" or r.before_end is None or
+                                          read(r.end) - read(r.before_end) > 5000):
+                    line["end"] = read(r.end)
                 for key in ("opaque", "backward"):
                     if getattr(r, key):
                         line[key] = True
@@ -682,6 +724,9 @@ class Recorder:
             self.replace(c.ProcessGroup, name, _coalescing, name)
         for name in ("wait", "synchronize"):
             self.replace(c.Work, name, _wait, None)
+        if self.clock.kind == "device":
+            self.replace(torch.cuda.Event, "record", _event_record, None)
+            self.replace(torch.cuda.Event, "wait", _event_wait, None)
         self.undo.extend(_hook_operators())
 
     def replace(self, owner, name, make, what):
@@ -746,6 +791,25 @@ def _wait(original, _):
         if token:
             r.waited(token)
         return result
+    return wait
+
+
+def _event_record(original, _):
+    def record(self, stream=None):
+        result = original(self, stream) if stream is not None else original(self)
+        if _active is not None and _active.recording:
+            _active.event_recorded(self, stream)
+        return result
+    return record
+
+
+def _event_wait(original, _):
+    def wait(self, stream=None):
+        def really():
+            return original(self, stream) if stream is not None else original(self)
+        if _active is None or not _active.recording:
+            return really()
+        return _active.event_awaited(self, stream, really)
     return wait
 
 
@@ -935,7 +999,7 @@ def collective(op, tensor, group=None, count=None, redop=None, row=None):
         yield
     if calls:
         r.after(calls)
-        r.waited((calls, calls[0].t1))
+        r.waited((calls, calls[0].t1, None))
 
 
 def _world():

@@ -257,6 +257,71 @@ def stays_out_of_the_way(folder):
             and "large" in told[2], told
 
 
+class FakeStream:
+    """A stream of a GPU that is not there; 'now' is how far it has come, ms."""
+    def __init__(self, number):
+        self.cuda_stream, self.now = number, 0.0
+
+    def wait_stream(self, other):
+        event = torch.cuda.Event()
+        event.record(other)
+        event.wait(self)
+
+
+class FakeEvent:
+    def __init__(self, enable_timing=False):
+        self.at = None
+
+    def record(self, stream=None):
+        self.at = (stream or torch.cuda.current_stream()).now
+
+    def wait(self, stream=None):
+        stream = stream or torch.cuda.current_stream()
+        stream.now = max(stream.now, self.at)
+
+    def elapsed_time(self, other):
+        return other.at - self.at
+
+
+def streams_of_a_device(folder):
+    """Waits that go from stream to stream, as FSDP's do; CUDA itself is faked."""
+    def body(rank, out):
+        main, side = FakeStream(1), FakeStream(2)
+        now = [main]
+        torch.cuda.Event, torch.cuda.current_stream = FakeEvent, lambda: now[0]
+        torch.cuda.is_available, torch.cuda.synchronize = lambda: True, lambda: None
+        dist.get_backend = lambda *_: "nccl"
+        wait = torch._C._distributed_c10d.Work.wait
+
+        def slow(self, *args):  # the collective takes 7 ms in the stream that waits
+            now[0].now += 7
+            return wait(self, *args)
+        torch._C._distributed_c10d.Work.wait = slow
+        with zipccl_capture.capture(out, steps=[0]) as cap:
+            main.now += 10
+            side.wait_stream(main)
+            now[0] = side
+            dist.all_gather([torch.empty(8)] * 2, torch.ones(8))  # in the side stream
+            now[0] = main
+            main.now += 4     # beside it
+            main.wait_stream(side)
+            main.now += 20
+            dist.all_reduce(torch.ones(8))
+            cap.step()
+
+    out = os.path.join(folder, "out")
+    for _, told in ranks(2, body, folder):
+        assert not told, told
+    header, events = trace(out)
+    gather, reduce = calls(events)
+    assert [e["id"] for e in calls(events)] == [2, 5], events
+    assert [(e["kind"], e.get("duration_s"), e.get("deps")) for e in events] == [
+        ("compute", 0.01, None), ("collective", None, [1]), ("compute", 0.004, None),
+        ("compute", 0.02, [2]), ("collective", None, [4])], events
+    assert gather["recorded_s"] == 0.007 and reduce["recorded_s"] == 0.007
+    zipccl("trace", "check", out)
+
+
 def environment(folder):
     """ZIPCCL_CAPTURE alone, any optimizer; steps that never come are said."""
     def body(rank, out):
@@ -294,7 +359,7 @@ def training_script(folder):
         zipccl("trace", "check", out)
 
 
-CASES = [every_operation, ddp, stays_out_of_the_way, environment, training_script]
+CASES = [every_operation, ddp, stays_out_of_the_way, streams_of_a_device, environment, training_script]
 
 
 def main():
