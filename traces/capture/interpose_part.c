@@ -123,20 +123,27 @@ uint32_t capture_sample(struct capture *c, struct capture_slot *slot,
     return (uint32_t)++slot->nsamples;
 }
 
-/* Device times of a call in nanoseconds from the rank's first; host times where there are none. */
+/* When 'event' came, in nanoseconds after the first call began. */
+static bool time_event(const struct capture *c, const struct capture_slot *slot, cudaEvent_t event,
+                       int64_t *out)
+{
+    float ms = 0;
+
+    if (event != slot->base && c->cuda.event_elapsed(&ms, slot->base, event) != cudaSuccess)
+        return false;
+    *out = (int64_t)(1e6 * (double)ms);
+    return true;
+}
+
+/* Device times of a call, host times where the rank has none. */
 static void time_call(const struct capture *c, const struct capture_slot *slot,
                       const struct capture_call *call, int64_t *begin, int64_t *end)
 {
-    float a, b;
-
     *begin = call->begin_ns - slot->step_begin_ns;
     *end = call->end_ns - slot->step_begin_ns;
-    if (call->begin == NULL || call->end == NULL || slot->base == NULL ||
-        c->cuda.event_elapsed(&a, slot->base, call->begin) != cudaSuccess ||
-        c->cuda.event_elapsed(&b, slot->base, call->end) != cudaSuccess)
-        return;
-    *begin = (int64_t)(1e6 * (double)a);
-    *end = (int64_t)(1e6 * (double)b);
+    if (slot->base != NULL &&
+        (!time_event(c, slot, call->begin, begin) || !time_event(c, slot, call->end, end)))
+        *end = *begin;
 }
 
 static void write_call(FILE *f, const struct capture *c, const struct capture_slot *slot, size_t i,

@@ -86,9 +86,10 @@ class Step:
     def resolve(self, part, exchanges):
         """Give each call its lane, what the n-th call is counted in, and its number there."""
         self.marks = list(self.exchanged(exchanges))
-        ordinals = collections.Counter()
-        for x in self.marks:
+        ordinals, run = collections.Counter(), 0
+        for i, x in enumerate(self.marks):
             if "wait" in x:
+                run = i + 1
                 continue
             name, ranks = part.groups[x["group"]]
             key, ends = (x["group"], name, ranks), None
@@ -99,6 +100,9 @@ class Step:
             x["lane"] = (key, ends)
             x["ordinal"] = ordinals[x["lane"]]
             ordinals[x["lane"]] += 1
+            # Sends and receives without a wait in between have no order among themselves.
+            run = run if ends else i + 1
+            self.marks[run:i + 1] = sorted(self.marks[run:i + 1], key=lambda m: m["lane"][1])
 
     def exchanged(self, exchanges):
         """Marks, where all sends and receives of an NCCL group are one uneven all-to-all."""
@@ -385,7 +389,7 @@ def one_class(ranks, steps, event_of, order):
             event.when = max(event.when, max(m["t0"] - s.t0 for m, s in zip(marks, steps)))
             for r in ranks:
                 order[r].append(event)
-        cursors = [m["t1"] for m in marks]
+        cursors = [max(c, m["t1"]) for c, m in zip(cursors, marks)]
     compute([s.t1 for s in steps])
 
 

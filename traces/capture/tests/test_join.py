@@ -131,6 +131,13 @@ class Join(unittest.TestCase):
                  for g in header["groups"] if g["name"] == e["group"]]
         self.assertEqual(pairs, [([[0, 1]], [[0, 1]]), ([[1, 2]], [[0, 1]])])
 
+    def test_neighbours_send_to_each_other(self):
+        parts = [part(r, 2, [group([0, 1])] + [
+            call(0, 10, op="send", peer=1 - r), call(1, 10, op="recv", peer=1 - r),
+            wait([0, 1], 20)]) for r in range(2)]
+        header, events = self.joined(parts)
+        self.assertEqual([e["pairs"] for e in events if "op" in e], [[[0, 1]], [[1, 0]]])
+
     def test_groups_of_sends_are_an_exchange(self):
         parts = []
         for r in range(3):
