@@ -269,9 +269,9 @@ def train(options):
     if options.capture:
         cap = zipccl_capture.start(options.capture, options.capture_steps,
                                    samples_mb=options.samples_mb, sample_kb=options.sample_kb)
-    seconds = {True: [], False: []}
+    seconds, used = {True: [], False: []}, {True: [], False: []}
     for step in range(options.steps):
-        begin = time.perf_counter()
+        begin, begin_cpu = time.perf_counter(), time.process_time()
         starts = [place.randrange(len(text) - options.seq - 1) for _ in range(options.batch)]
         ids = torch.stack([text[s:s + options.seq + 1] for s in starts]).long()
         loss = module(ids) if module is not None else model.loss(ids)
@@ -286,16 +286,18 @@ def train(options):
                     weight.copy_(master)
         if cap is not None:
             cap.step()
-        seconds[options.capture_steps is not None and step in options.capture_steps].append(
-            time.perf_counter() - begin)
+        captured = options.capture_steps is not None and step in options.capture_steps
+        seconds[captured].append(time.perf_counter() - begin)
+        used[captured].append(time.process_time() - begin_cpu)
         if dist.get_rank() == 0 and (step % 10 == 0 or step == options.steps - 1):
             print("step %d loss %.3f" % (step, loss.item()), flush=True)
     if dist.get_rank() == 0 and options.time:
-        for captured, times in seconds.items():
-            q = statistics.quantiles(times[1:], n=4) if len(times) > 3 else [0, 0, 0]
-            print("%s: median %.2f ms a step, quartiles %.2f to %.2f, %d steps" % (
-                "captured" if captured else "not captured", 1e3 * q[1], 1e3 * q[0], 1e3 * q[2],
-                len(times) - 1))
+        for captured in (False, True):
+            for what, times in (("elapsed", seconds), ("of a processor", used)):
+                q = statistics.quantiles(times[captured][1:] or [0, 0], n=4)
+                print("%s: median %.2f ms a step %s, quartiles %.2f to %.2f, %d steps" % (
+                    "captured" if captured else "not captured", 1e3 * q[1], what, 1e3 * q[0],
+                    1e3 * q[2], len(times[captured]) - 1))
     if cap is not None and cap.recorder is not None:
         cap.recorder.finish(join=True)
 

@@ -339,12 +339,12 @@ class Group:
 class Sampler:
     """Copies of what is sent: the 1st, 2nd, 4th, 8th ... call of each class of a step."""
 
-    def __init__(self, nbytes, per_class, total):
-        self.nbytes, self.per_class, self.left = nbytes, per_class, total
+    def __init__(self, nbytes, per_class, of_a_step):
+        self.nbytes, self.per_class, self.of_a_step = nbytes, per_class, of_a_step
         self.seen, self.kept, self.tensors = {}, {}, []
 
     def new_step(self):
-        self.seen = {}
+        self.seen, self.kept, self.left = {}, {}, self.of_a_step
 
     def take(self, call, group, step):
         tensor = call.payload
@@ -354,8 +354,7 @@ class Sampler:
             return
         name = class_of(call, group)
         n = self.seen[name] = self.seen.get(name, 0) + 1
-        key = (name, step)
-        if n & (n - 1) or self.kept.get(key, 0) >= self.per_class:
+        if n & (n - 1) or self.kept.get(name, 0) >= self.per_class:
             return
         count = max(1, min(tensor.numel(), self.nbytes // tensor.element_size()))
         if self.left < count * tensor.element_size() or not tensor.is_contiguous():
@@ -363,7 +362,7 @@ class Sampler:
         first = (tensor.numel() - count) // 2
         with torch.no_grad():
             copy = tensor.detach().view(-1)[first:first + count].clone()
-        self.kept[key] = self.kept.get(key, 0) + 1
+        self.kept[name] = self.kept.get(name, 0) + 1
         self.left -= count * tensor.element_size()
         call.sample = "%s.step%d.call%d" % (name, step, call.seq)
         self.tensors.append((call.sample, call.dtype, copy))
@@ -424,7 +423,7 @@ class Recorder:
         self.out, self.steps, self.wait_s = os.path.abspath(str(out)), set(steps), wait_s
         if not self.steps or min(self.steps) < 0:
             raise ValueError("zipccl_capture: steps is empty or negative, expected steps from 0")
-        self.sampler = Sampler(sample_kb << 10, per_class, samples_mb << 20)
+        self.sampler = Sampler(sample_kb << 10, per_class, (samples_mb << 20) // len(self.steps))
         self.sample_ranks = sample_ranks
         self.recording = self.written = self.by_hand = self.in_backward = False
         self.lock = threading.RLock()
@@ -507,9 +506,12 @@ class Recorder:
             group = self.groups[pg] = Group(pg, "g%d" % len(self.groups))
         return group
 
-    def phase(self):
-        """True in a backward pass, whose end then calls backward_ends()."""
-        if not self.in_backward:
+    def phase(self, past_python):
+        """
+        True in a backward pass, whose end then calls backward_ends().  Only asked for where it is
+        cheap: to be refused costs a millisecond.
+        """
+        if not self.in_backward and _in_backward(otherwise=past_python):
             try:
                 torch.autograd.Variable._execution_engine.queue_callback(self.backward_ends)
                 self.in_backward = True
@@ -530,12 +532,12 @@ class Recorder:
         except Exception as error:
             self.fail(error)
 
-    def before(self, pg, parse, args):
+    def before(self, pg, parse, args, past_python=False):
         """The calls that are about to be made; None if there is nothing to record."""
         try:
             t0, side = self.clock.mark(), self.clock.side()
             with self.lock:
-                group, backward = self.group_of(pg), self.phase()
+                group, backward = self.group_of(pg), self.phase(past_python)
                 calls = parse(group, *args)
                 for call in calls:
                     call.seq, call.group, call.t0, call.side = self.nseq, group, t0, side
@@ -743,6 +745,12 @@ class Recorder:
                 self.undo.pop()()
 
 
+def _in_backward(otherwise):
+    """True if this thread is in a backward pass; 'otherwise' where torch (1.13) does not tell."""
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    return task() != -1 if task is not None else otherwise
+
+
 def _recorder():
     """The recorder, unless this thread is inside a call that is recorded already."""
     r = _active
@@ -866,7 +874,7 @@ def _operator(name, parse, position):
                 opts = args[position + 1:] or (None,)
                 if parse in (_all_reduce, _reduce_scatter, _reduce_scatter_base):
                     opts = (None,)  # a boxed operator; C++ callers sum or divide themselves
-                calls = r.before(pg, parse, args[:position] + tuple(opts))
+                calls = r.before(pg, parse, args[:position] + tuple(opts), past_python=True)
             except Exception as error:
                 r.fail(error)
         guard = torch._C._AutoDispatchBelowAutograd()
@@ -965,7 +973,7 @@ def capture(out, steps=range(10, 11), samples_mb=16, sample_kb=256, per_class=4,
     """
     Record 'steps' (numbers from 0, counted from here) into the folder 'out'.
 
-    samples_mb    at most so many MiB of tensors on each rank that takes samples, 0: none
+    samples_mb    at most so many MiB of tensors on each rank that takes samples, all steps together
     sample_kb     at most so many KiB of one tensor, from its middle
     per_class     at most so many tensors of a class in a step
     sample_ranks  the ranks that take samples; None: the first, the middle one and the last

@@ -205,6 +205,44 @@ def ddp(folder):
     assert row["ratio_source"] == "captured" and row["ratio"] > 1.05, row
 
 
+def fsdp(folder):
+    """torch's FSDP, both of them; on CPUs from torch 2.4 on."""
+    if int(torch.__version__.split(".")[0]) < 2:
+        print("fsdp: skipped, torch %s has none for CPUs" % torch.__version__)
+        return
+
+    def body(rank, out):
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        net = torch.nn.Sequential(*[FullyShardedDataParallel(
+            torch.nn.Linear(64, 64), device_id=torch.device("cpu")) for _ in range(3)])
+        opt = torch.optim.SGD(net.parameters(), lr=0.01)
+        with zipccl_capture.capture(out, steps=[1], optimizer=opt):
+            for step in range(2):
+                net(torch.randn(8, 64)).sum().backward()
+                opt.step()
+                opt.zero_grad()
+        from torch.distributed.fsdp import fully_shard
+        net = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(3)])
+        for layer in net:
+            fully_shard(layer)
+        opt = torch.optim.SGD(net.parameters(), lr=0.01)
+        with zipccl_capture.capture(out + "2", steps=[1], optimizer=opt):
+            for step in range(2):
+                net(torch.randn(8, 64)).sum().backward()
+                opt.step()
+                opt.zero_grad()
+
+    for _, told in ranks(2, body, folder):
+        assert not told, told
+    for out in ("out", "out2"):
+        header, events = trace(os.path.join(folder, out))
+        seen = [(c["op"], c["count"]) for c in calls(events)]
+        share = (64 * 64 + 64) // 2
+        assert seen.count(("all_gather", share)) >= 3, (out, seen)
+        assert seen.count(("reduce_scatter", share)) == 3, (out, seen)
+        zipccl("trace", "check", os.path.join(folder, out))
+
+
 def stays_out_of_the_way(folder):
     """Errors of the job pass, those of the capture do not."""
     def body(rank, out):
@@ -359,7 +397,7 @@ def training_script(folder):
         zipccl("trace", "check", out)
 
 
-CASES = [every_operation, ddp, stays_out_of_the_way, streams_of_a_device, environment, training_script]
+CASES = [every_operation, ddp, fsdp, stays_out_of_the_way, streams_of_a_device, environment, training_script]
 
 
 def main():
