@@ -34,7 +34,8 @@ if(ZIPCCL_WITH_SIM AND NOT ZIPCCL_SANITIZE)
     set_tests_properties(capture_torch PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 PROCESSORS 2)
 endif()
 
-if(ZIPCCL_HAVE_INTERPOSER AND ZIPCCL_HAVE_EMULATOR)
+# Processes that are forked, each with the double's threads: not tried under ThreadSanitizer.
+if(ZIPCCL_HAVE_INTERPOSER AND ZIPCCL_HAVE_EMULATOR AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
     # The doubles of cudart and NCCL in the place of the real ones, below the interposer.
     add_library(capture_double SHARED $<TARGET_OBJECTS:zipccl_emu_simt>
         $<TARGET_OBJECTS:zipccl_emu_cuda>)
