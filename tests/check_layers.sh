@@ -44,7 +44,7 @@ done
 # core, models, traces and analysis never see the simulator.  No library prints, exits or reads the
 # environment: text goes to a FILE that the caller gives.  A forked child of sim ends by _exit().
 for file in $(find core models traces sim analysis -name '*.[ch]' -not -path '*/tests/*' \
-    -not -path '*/fuzz/*' -not -path '*/samples/*' -not -name 'make_*.c' | sort); do
+    -not -path '*/fuzz/*' -not -path '*/samples/*' -not -path '*/capture/*' -not -name 'make_*.c' | sort); do
     case $file in
     sim/*) ;;
     *) grep -nE '#[[:space:]]*include[[:space:]]*<(simgrid|smpi|xbt|msg)' "$file" /dev/null && bad=1 ;;

@@ -199,6 +199,9 @@ static zipccl_status parse_failed(const struct zipccl_place *at, const struct pa
              message != NULL ? (int)strcspn((const char *)message, "\n") : 13,
              message != NULL ? (const char *)message : "invalid JSON.");
     yajl_free_error(yajl, message);
+    if (strstr(reason, "premature EOF") != NULL)
+        return zipccl_place_fail(at, "JSON that is cut after %zu bytes, expected one whole object",
+                                 nbytes);
     return zipccl_place_fail(at, "%s at column %zu, expected one JSON object", reason, column);
 }
 
