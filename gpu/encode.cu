@@ -219,7 +219,7 @@ static __device__ void enc_end(struct enc_thread *t, const struct enc_params *p,
         }
         enc_scan(t, noverflows, &noverflows);
     }
-    for (uint32_t i = thread; !many && i < nitems; i += ENC_THREADS)
+    for (uint32_t i = thread; SPLIT != ENC_RAW && !many && i < nitems; i += ENC_THREADS)
         p->words[i] = 0;
     for (uint32_t i = thread; i < p->batch.nmessages; i += ENC_THREADS)
         p->control->ndone[i] = 0;

@@ -32,41 +32,62 @@ static const char *what_now = "";
 static size_t seen[2][ZIPCCL_PROGRAM_CONSTANT + 1];
 static std::vector<uint64_t> scratch;
 
-/* A message to encode, the elements a page's end away from what may not be read. */
+#define FENCE 64 /* bytes behind a message that nobody may write */
+
+/* A message to encode; 'd_' is on the device. */
 struct message {
     enum zipccl_dtype dtype;
     bool floats; /* elements are fp32 */
     size_t n, capacity, size;
-    struct data_guarded elements, wire;
+    bytes elements;
+    uint8_t *d_memory, *d_elements, *d_wire;
 };
 
+static uint8_t *device(size_t nbytes)
+{
+    void *p = NULL;
+    CHECK_OK(cudaMalloc(&p, nbytes ? nbytes : 1));
+    return (uint8_t *)p;
+}
+
+/* 'shift' elements too far for loads of 16 bytes; they end where the device's memory does. */
 static struct message make(enum zipccl_dtype dtype, enum data_kind kind, size_t n, double phase,
                            bool floats, uint64_t seed)
 {
     struct data_random random = {seed};
-    struct message m = {dtype, floats, n, zipccl_bound(dtype, n), floats ? 4 : zipccl_dtype_size(dtype),
-                        {}, {}};
-    m.elements = data_guard(n * m.size);
+    struct message m = {};
+    m.dtype = dtype;
+    m.floats = floats;
+    m.n = n;
+    m.capacity = zipccl_bound(dtype, n);
+    m.size = floats ? 4 : zipccl_dtype_size(dtype);
+    m.elements.resize(n * m.size);
     if (zipccl_dtype_compressible(dtype))
-        data_fill_type(floats ? ZIPCCL_FLOAT32 : dtype, kind, &random, phase, m.elements.bytes, n);
+        data_fill_type(floats ? ZIPCCL_FLOAT32 : dtype, kind, &random, phase, m.elements.data(), n);
     else
-        for (size_t i = 0; i < n * m.size; i++)
-            m.elements.bytes[i] = (uint8_t)data_next(&random);
+        for (uint8_t &x : m.elements)
+            x = (uint8_t)data_next(&random);
+    size_t shift = seed % 4 == 0 ? m.size * (1 + seed / 4 % 3) : 0;
+    m.d_memory = device(shift + n * m.size);
+    m.d_elements = m.d_memory + shift;
+    CHECK_OK(cudaMemcpy(m.d_elements, m.elements.data(), n * m.size, cudaMemcpyHostToDevice));
     return m;
 }
 
-/* Room for the message, which starts where it must and ends less than 16 bytes before a page. */
 static void open_wire(struct message *m)
 {
-    m->wire = data_guard((m->capacity + 15) / 16 * 16);
-    memset(m->wire.bytes, FILLER, (m->capacity + 15) / 16 * 16);
+    m->d_wire = device(m->capacity + FENCE);
+    CHECK_OK(cudaMemset(m->d_wire, FILLER, m->capacity + FENCE));
+}
+
+static void close_wire(struct message *m)
+{
+    CHECK_OK(cudaFree(m->d_wire));
 }
 
 static void destroy(struct message *m)
 {
-    data_unguard(&m->elements);
-    if (m->wire.mapping)
-        data_unguard(&m->wire);
+    CHECK_OK(cudaFree(m->d_memory));
 }
 
 /* What the scalar row writes; zeros fill the capacity. */
@@ -74,10 +95,11 @@ static bytes expected_of(const struct message *m, size_t *nbytes)
 {
     bytes out(m->capacity);
     zipccl_status status =
-        m->floats ? zipccl_encode_f32(ZIPCCL_ISA_SCALAR, m->dtype, (const float *)m->elements.bytes,
-                                      m->n, out.data(), m->capacity, scratch.data(), nbytes)
-                  : zipccl_encode(ZIPCCL_ISA_SCALAR, m->dtype, m->elements.bytes, m->n, out.data(),
-                                  m->capacity, scratch.data(), nbytes);
+        m->floats
+            ? zipccl_encode_f32(ZIPCCL_ISA_SCALAR, m->dtype, (const float *)m->elements.data(),
+                                m->n, out.data(), m->capacity, scratch.data(), nbytes)
+            : zipccl_encode(ZIPCCL_ISA_SCALAR, m->dtype, m->elements.data(), m->n, out.data(),
+                            m->capacity, scratch.data(), nbytes);
     CHECK(status == ZIPCCL_OK || status == ZIPCCL_ERR_OVERFLOW);
     memset(out.data() + *nbytes, 0, m->capacity - *nbytes);
     return out;
@@ -95,55 +117,67 @@ static void count_programs(const bytes &wire, size_t nbytes)
 }
 
 /* Encode all of 'messages' by one launch; 'table' puts their places into memory. */
-static void launch(std::vector<struct message> &messages, bool table, bool flag_any,
+static void launch(const std::vector<struct message> &messages, bool table, bool flag_any,
                    std::vector<struct zipccl_gpu_result> &results)
 {
     struct zipccl_gpu_encode_args args = {};
     std::vector<struct zipccl_gpu_slot> slots;
-    args.dtype = messages[0].dtype;
+    const struct message *m = &messages[0];
+    size_t nmessages = messages.size(), nresults = nmessages * sizeof results[0];
+    args.dtype = m->dtype;
     args.flag_any = flag_any;
     args.nsms = NSMS;
-    for (struct message &m : messages) {
-        slots.push_back({m.elements.bytes, m.wire.bytes, m.n, m.capacity});
-        args.batch.total_n += m.n;
+    for (const struct message &x : messages) {
+        slots.push_back({x.d_elements, x.d_wire, x.n, x.capacity});
+        args.batch.total_n += x.n;
     }
-    results.assign(messages.size(), {77, 77, 77});
-    args.batch.nmessages = (uint32_t)messages.size();
-    args.batch.d_slots = table ? slots.data() : NULL;
+    args.batch.nmessages = (uint32_t)nmessages;
     args.batch.first = slots[0];
-    args.d_results = results.data();
+    if (nmessages > 1) {
+        args.batch.elements_stride = (size_t)(messages[1].d_elements - m->d_elements);
+        args.batch.wire_stride = (size_t)(messages[1].d_wire - m->d_wire);
+    }
+    uint8_t *d_slots = device(nmessages * sizeof slots[0]), *d_results = device(nresults);
+    CHECK_OK(
+        cudaMemcpy(d_slots, slots.data(), nmessages * sizeof slots[0], cudaMemcpyHostToDevice));
+    args.batch.d_slots = table ? (const struct zipccl_gpu_slot *)d_slots : NULL;
+    args.d_results = (struct zipccl_gpu_result *)d_results;
     args.workspace_nbytes =
         zipccl_gpu_encode_workspace(args.dtype, args.batch.total_n, args.batch.nmessages, NSMS);
-    struct data_guarded workspace = data_guard(args.workspace_nbytes);
-    args.d_workspace = workspace.bytes;
+    args.d_workspace = device(args.workspace_nbytes);
     CHECK_OK(zipccl_gpu_workspace_clear(args.d_workspace, args.workspace_nbytes, NULL));
-    cudaError_t error = messages[0].floats ? zipccl_gpu_encode_f32(&args, NULL)
-                                           : zipccl_gpu_encode(&args, NULL);
-    CHECK_OK(error);
+    CHECK_OK(m->floats ? zipccl_gpu_encode_f32(&args, NULL) : zipccl_gpu_encode(&args, NULL));
     if (cudaDeviceSynchronize() != cudaSuccess) {
         printf("%s: %s\n", what_now, emu_error());
         exit(1);
     }
-    /* The next launch finds control and look-back words as this one did. */
-    for (size_t i = 0; i < 4096; i++)
-        CHECK(workspace.bytes[i] == 0);
-    data_unguard(&workspace);
+    results.resize(nmessages);
+    CHECK_OK(cudaMemcpy(results.data(), d_results, nresults, cudaMemcpyDeviceToHost));
+    bytes control(4096);
+    CHECK_OK(cudaMemcpy(control.data(), args.d_workspace, 4096, cudaMemcpyDeviceToHost));
+    for (uint8_t x : control)
+        CHECK(x == 0);
+    CHECK_OK(cudaFree(d_slots));
+    CHECK_OK(cudaFree(d_results));
+    CHECK_OK(cudaFree(args.d_workspace));
 }
 
 static void compare(const struct message *m, const bytes &expected, size_t nbytes,
                     const struct zipccl_gpu_result *result)
 {
+    bytes got(m->capacity + FENCE);
     bool overflow = expected[6] & ZIPCCL_MESSAGE_OVERFLOW;
-    size_t i = 0, room = (m->capacity + 15) / 16 * 16;
-    while (i < m->capacity && m->wire.bytes[i] == expected[i])
+    size_t i = 0;
+    CHECK_OK(cudaMemcpy(got.data(), m->d_wire, got.size(), cudaMemcpyDeviceToHost));
+    while (i < m->capacity && got[i] == expected[i])
         i++;
     if (i < m->capacity) {
         printf("%s: byte %zu of %zu (capacity %zu) is %02x, not %02x\n", what_now, i, nbytes,
-               m->capacity, m->wire.bytes[i], expected[i]);
+               m->capacity, got[i], expected[i]);
         check_failures++;
     }
-    for (i = m->capacity; i < room; i++)
-        CHECK(m->wire.bytes[i] == FILLER);
+    for (i = m->capacity; i < got.size(); i++)
+        CHECK(got[i] == FILLER);
     CHECK_EQ(result->nbytes, nbytes);
     CHECK_EQ(result->flags, expected[6]);
     CHECK_EQ(result->error, overflow ? ZIPCCL_ERR_OVERFLOW : ZIPCCL_OK);
@@ -160,7 +194,7 @@ static void check_one(struct message *m)
     std::vector<struct message> one(1, *m);
     launch(one, false, false, results);
     compare(m, expected, nbytes, &results[0]);
-    data_unguard(&m->wire);
+    close_wire(m);
 }
 
 static void schedule(uint64_t seed)
@@ -187,9 +221,8 @@ static void check_kind(enum zipccl_dtype dtype, enum data_kind kind, size_t n, b
     destroy(&m);
 }
 
-static const size_t sizes[] = {0,    1,    2,     15,    63,    64,    65,    1000,
-                               1023, 1025, 4096,  4500,  9999,  16383, 16384, 16385,
-                               20000, 33333};
+static const size_t sizes[] = {0,    1,    2,    15,   63,    64,    65,    1000,  1023,
+                               1025, 4096, 4500, 9999, 16383, 16384, 16385, 20000, 33333};
 #define NUM_SIZES (sizeof sizes / sizeof sizes[0])
 
 static void check_kinds(bool full)
@@ -219,6 +252,7 @@ static void check_kinds(bool full)
 int main(void)
 {
     const char *full = getenv("ZIPCCL_TEST_FULL");
+    setvbuf(stdout, NULL, _IOLBF, 0);
     scratch.resize(zipccl_codec_scratch_bytes() / 8 + 8);
     check_kinds(full && full[0] == '1');
     for (int z = 0; z < 2; z++)
