@@ -104,6 +104,7 @@ static __device__ __forceinline__ void enc_look_and_locate(struct enc_thread *t,
                                                            const struct enc_source *src,
                                                            struct enc_sample *s, uint32_t nlooks)
 {
+    ENC_ROLLED
     while (s->nlooks < nlooks)
         enc_look<SPLIT, FLOATS>(t, src, s);
     __syncthreads();
@@ -124,6 +125,7 @@ static __device__ __forceinline__ uint32_t enc_cost(const struct enc_thread *t,
                                                     uint32_t base)
 {
     uint32_t lengths = enc_code_lengths[program][t->lane], sum = 0;
+    ENC_ROLLED
     for (uint32_t j = 0; j < 2 * s->nlooks; j++) {
         uint32_t e = (uint32_t)(s->exponents >> 8 * j) & 0xff;
         uint32_t at = (base - e - (uint32_t)ZIPCCL_LEAST_D) & 0xff;
@@ -143,8 +145,10 @@ static __device__ __forceinline__ uint32_t enc_improve(const struct enc_thread *
                                                        uint32_t *base)
 {
     uint32_t from = *base, least = enc_cost(t, s, program, from);
+    ENC_ROLLED
     for (int step = 1; step >= -1; step -= 2) {
         bool going = *base == from;
+        ENC_ROLLED
         for (int octave = 1; octave <= ZIPCCL_REACH && going; octave++) {
             uint32_t next = (from + (uint32_t)(step * octave)) & 0xff;
             uint32_t now = enc_cost(t, s, program, next);
@@ -172,8 +176,10 @@ static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
     if (deep)
         enc_look_and_locate<SPLIT, FLOATS>(t, src, s, ZIPCCL_LOOKS);
     int location = sh->location[t->warp];
+    ENC_ROLLED
     for (uint32_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = zipccl_search_reach(deep, (uint8_t)program);
+        ENC_ROLLED
         for (int octaves = -reach; octaves <= reach; octaves++, candidates++) {
             uint32_t now = 0;
             if (mine)
@@ -185,8 +191,10 @@ static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
     }
     __syncthreads();
     candidates = 0;
+    ENC_ROLLED
     for (uint32_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = zipccl_search_reach(deep, (uint8_t)program);
+        ENC_ROLLED
         for (int octaves = -reach; octaves <= reach; octaves++, candidates++) {
             uint32_t now = enc_sum(t, sh->cost[candidates]);
             if (now >= least)
