@@ -19,19 +19,20 @@
 #define DECODE_SLACK 64u
 
 struct decode_shared {
-    uint32_t entry[ZIPCCL_ENTRY_BYTES / 4];
+    /* d of what escapes tier 1, and what else is staged there; tiers on the way, or symbols. */
+    alignas(16) uint32_t a[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
+    alignas(16) uint32_t b[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
+    /* Bits of the codes of a tier, first the deepest, last tier 1; escapes before each word. */
+    alignas(16) uint32_t plane[3][DECODE_WORDS];
+    alignas(16) uint32_t shown[DECODE_WORDS]; /* bitmap: elements that are among the rest */
+    uint16_t before[DECODE_WORDS], shown_before[DECODE_WORDS];
     uint64_t fixed, variable; /* offsets of the superblock's bytes in its message */
     uint32_t nvariable, ok;
+    uint32_t entry[ZIPCCL_ENTRY_BYTES / 4];
     uint32_t sums[BLOCK_WARPS];
-    uint32_t fill[16];               /* see fill_selector() */
-    uint32_t plane[3][DECODE_WORDS]; /* bits of the codes of a tier, first the deepest, last tier 1 */
-    uint16_t before[DECODE_WORDS];   /* escapes before the word */
-    uint32_t shown[DECODE_WORDS];    /* bitmap: elements that are among the rest */
-    uint16_t shown_before[DECODE_WORDS];
-    uint8_t carried[ZIPCCL_ANS_LANES];                     /* program ANS: first bytes of the parts */
-    uint8_t top[ZIPCCL_SUBBLOCKS], octaves[ZIPCCL_SUBBLOCKS]; /* and tables of the sub-blocks */
-    /* d of what escapes tier 1, and what else is staged there; tiers on the way, or symbols. */
-    uint32_t a[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4], b[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
+    uint32_t fill[16]; /* see fill_selector() */
+    /* Program ANS: the first bytes of the parts, and the tables of the sub-blocks. */
+    uint8_t carried[ZIPCCL_ANS_LANES], top[ZIPCCL_SUBBLOCKS], octaves[ZIPCCL_SUBBLOCKS];
 };
 
 /* A superblock being decoded; the same in all threads. */

@@ -8,7 +8,6 @@
 #ifndef ZIPCCL_GPU_DECODE_ELEMENTS_CUH
 #define ZIPCCL_GPU_DECODE_ELEMENTS_CUH
 
-#include "core/reduce.h"
 #include "gpu/decode_ans.cuh"
 
 /* Bytes of an element. */
@@ -136,7 +135,7 @@ static __device__ inline uint32_t rest_element(const struct decode_shared *sh,
         e &= 255;
     } else {
         uint32_t d = quad_of(sh, r / 4, v->width, 0x03020100, 0x07060504, sh->a) >> 8 * (r % 4);
-        e = entry_base(sh, r / ZIPCCL_SUBBLOCK) - d & 255;
+        e = (entry_base(sh, r / ZIPCCL_SUBBLOCK) - d) & 255;
         if (element<SPLIT>::low_bytes)
             low = v->share[r];
     }

@@ -11,8 +11,13 @@
 
 #include "gpu/portable.cuh"
 
+extern "C" {
+#include "core/codec/ans.h"
 #include "core/codec/header.h"
 #include "core/codec/layout.h"
+#include "core/reduce.h"
+}
+
 #include "gpu/kernels.h"
 
 /* Threads of every block of the decoders: one for each group of a superblock. */
