@@ -39,10 +39,10 @@ struct decode_shared {
 struct decode_view {
     const uint8_t *share, *variable; /* variable bytes behind a bitmap; maybe staged */
     unsigned m, rest;
-    unsigned id;    /* program without ZEROS */
-    bool zeros;     /* a bitmap says which elements are the rest */
-    bool staged;    /* the variable bytes lie in shared memory */
-    unsigned width; /* of tier 1 */
+    unsigned id;     /* program without ZEROS */
+    bool zeros;      /* a bitmap says which elements are the rest */
+    bool staged;     /* the variable bytes lie in shared memory */
+    unsigned width;  /* of tier 1 */
     unsigned planes; /* bit k: plane k is there */
     unsigned planes_at, plane_nbytes, raw_share, ncarried;
 };
@@ -178,8 +178,9 @@ static __device__ inline uint32_t tier_values(const struct zipccl_tier *tier, un
  * d of elements 4 q to 4 q + 3 whose codes lie in sh->plane: codes stand for the bytes of 'lower' and
  * 'upper', what escapes lies in 'escaped'.
  */
-static __device__ inline uint32_t quad_of(const struct decode_shared *sh, unsigned q, unsigned width,
-                                          uint32_t lower, uint32_t upper, const uint32_t *escaped)
+static __device__ inline uint32_t quad_of(const struct decode_shared *sh, unsigned q,
+                                          unsigned width, uint32_t lower, uint32_t upper,
+                                          const uint32_t *escaped)
 {
     unsigned word = q / 8, shift = 4 * (q % 8);
     uint32_t x0 = sh->plane[0][word], escapes = x0;

@@ -12,9 +12,9 @@
 
 /* Bytes of an element. */
 template <int SPLIT> struct element {
-    static const unsigned size = SPLIT == ZIPCCL_SPLIT_FP32                                  ? 4
+    static const unsigned size = SPLIT == ZIPCCL_SPLIT_FP32                                 ? 4
                                  : SPLIT == ZIPCCL_SPLIT_BF16 || SPLIT == ZIPCCL_SPLIT_FP16 ? 2
-                                                                                             : 1;
+                                                                                            : 1;
     static const bool low_bytes = size > 1;
     static const int nplanes = SPLIT == ZIPCCL_SPLIT_BF16   ? 0
                                : SPLIT == ZIPCCL_SPLIT_FP32 ? 2
@@ -30,7 +30,9 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
                                               const uint8_t *wire, unsigned m,
                                               struct decode_view *v)
 {
+    const struct decode_view none = {};
     unsigned program = sh->entry[0] & 255, keep = 0;
+    *v = none;
     v->id = program & ~(unsigned)ZIPCCL_PROGRAM_ZEROS;
     v->zeros = program & ZIPCCL_PROGRAM_ZEROS;
     v->m = m;
@@ -38,7 +40,6 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
     v->variable = wire + sh->variable;
     v->rest = entry_u16(sh, 6);
     v->planes = sh->entry[0] >> 8 & 255;
-    v->staged = false;
     if (v->id == ZIPCCL_PROGRAM_CONSTANT) {
         v->rest = m;
         return true;
@@ -148,8 +149,9 @@ static __device__ inline uint32_t any_element(const struct decode_shared *sh,
                                               const struct decode_view *v, unsigned j)
 {
     if (v->id == ZIPCCL_PROGRAM_CONSTANT)
-        return element<SPLIT>::size == 4 ? sh->entry[4]
-                                         : sh->entry[4] & ((1u << 8 * element<SPLIT>::size % 32) - 1);
+        return element<SPLIT>::size == 4
+                   ? sh->entry[4]
+                   : sh->entry[4] & ((1u << 8 * element<SPLIT>::size % 32) - 1);
     if (v->zeros) {
         uint32_t word = sh->shown[j / 32];
         if (!(word >> j % 32 & 1))

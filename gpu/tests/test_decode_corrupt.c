@@ -28,8 +28,8 @@ struct batch {
 static uint32_t verdict_of(enum zipccl_dtype dtype, const struct zipccl_gpu_slot *slot, void *out)
 {
     void *scratch = aligned_alloc(64, zipccl_codec_scratch_bytes());
-    zipccl_status status = zipccl_decode(ZIPCCL_ISA_SCALAR, dtype, slot->wire, slot->capacity, out,
-                                         slot->n, scratch);
+    zipccl_status status =
+        zipccl_decode(ZIPCCL_ISA_SCALAR, dtype, slot->wire, slot->capacity, out, slot->n, scratch);
     free(scratch);
     return (uint32_t)status;
 }
@@ -190,8 +190,8 @@ static struct gpu_message message(enum zipccl_dtype dtype, enum data_kind kind,
 static void test_changes(bool all)
 {
     static struct batch batch;
-    static const enum data_kind kinds[] = {DATA_GAUSS, DATA_SPARSE, DATA_SPOILED, DATA_PEAKED,
-                                           DATA_CONSTANT, DATA_HALF_BITS};
+    static const enum data_kind kinds[] = {DATA_GAUSS,  DATA_SPARSE,   DATA_SPOILED,
+                                           DATA_PEAKED, DATA_CONSTANT, DATA_HALF_BITS};
     for (int t = 0; t < DATA_NUM_TYPES; t++) {
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
             for (int effort = 0; effort < ZIPCCL_NUM_EFFORTS; effort++)
