@@ -24,6 +24,28 @@ template <int SPLIT> struct element {
     static const int lead = nplanes > 0 ? nplanes - 1 : 0;
 };
 
+/* What the rest needs, by its program. */
+static __device__ inline bool open_rest(struct decode_shared *sh,
+                                        const struct zipccl_fields *fields, struct decode_view *v)
+{
+    int nplanes = __popc(v->planes);
+    struct zipccl_share at;
+    if (v->id == ZIPCCL_PROGRAM_RAW) {
+        v->raw_share = (unsigned)zipccl_raw_share(fields, v->rest);
+        return true;
+    }
+    if (v->id == ZIPCCL_PROGRAM_ANS) {
+        at = zipccl_ans_share_of(fields, v->rest, nplanes);
+        v->ncarried = (unsigned)zipccl_ans_carried(&at);
+    } else {
+        v->width = decode_programs[v->id].tier[0].width;
+        at = zipccl_share_of(fields, v->rest, nplanes, (int)v->width);
+    }
+    v->planes_at = (unsigned)at.planes;
+    v->plane_nbytes = (unsigned)at.plane_nbytes;
+    return v->id == ZIPCCL_PROGRAM_ANS ? open_ans(sh, v) : open_tiers(sh, v, (unsigned)at.tier1);
+}
+
 /* The view of a superblock whose entry is in sh; false if its bytes and the entry disagree. */
 static __device__ inline bool open_superblock(struct decode_shared *sh,
                                               const struct zipccl_fields *fields,
@@ -31,7 +53,8 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
                                               struct decode_view *v)
 {
     const struct decode_view none = {};
-    unsigned program = sh->entry[0] & 255, keep = 0;
+    unsigned program = sh->entry[0] & 255;
+    struct decode_shown shown = {0, 0};
     *v = none;
     v->id = program & ~(unsigned)ZIPCCL_PROGRAM_ZEROS;
     v->zeros = program & ZIPCCL_PROGRAM_ZEROS;
@@ -40,33 +63,17 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
     v->variable = wire + sh->variable;
     v->rest = entry_u16(sh, 6);
     v->planes = sh->entry[0] >> 8 & 255;
-    if (v->id == ZIPCCL_PROGRAM_CONSTANT) {
-        v->rest = m;
+    if (v->id == ZIPCCL_PROGRAM_CONSTANT)
         return true;
-    }
-    if (v->id != ZIPCCL_PROGRAM_RAW)
-        keep = entry_escapes(sh, 0);
+    unsigned keep = v->id != ZIPCCL_PROGRAM_RAW ? entry_escapes(sh, 0) : 0;
     v->variable = stage(sh, v->variable, sh->nvariable, keep, &v->staged);
-    if (v->zeros && !open_bitmap(sh, v))
+    if (v->zeros && !open_bitmap(sh, v, &shown))
         return false;
-    if (v->id == ZIPCCL_PROGRAM_RAW) {
-        v->raw_share = (unsigned)zipccl_raw_share(fields, v->rest);
-        __syncthreads();
-        return true;
-    }
-    int nplanes = __popc(v->planes);
-    if (v->id == ZIPCCL_PROGRAM_ANS) {
-        struct zipccl_share at = zipccl_ans_share_of(fields, v->rest, nplanes);
-        v->planes_at = (unsigned)at.planes;
-        v->plane_nbytes = (unsigned)at.plane_nbytes;
-        v->ncarried = (unsigned)zipccl_ans_carried(&at);
-        return open_ans(sh, v);
-    }
-    v->width = decode_programs[v->id].tier[0].width;
-    struct zipccl_share at = zipccl_share_of(fields, v->rest, nplanes, (int)v->width);
-    v->planes_at = (unsigned)at.planes;
-    v->plane_nbytes = (unsigned)at.plane_nbytes;
-    return open_tiers(sh, v, (unsigned)at.tier1);
+    if (!open_rest(sh, fields, v))
+        return false;
+    if (v->zeros)
+        keep_bitmap(sh, v->id, &shown);
+    return true;
 }
 
 /* Where plane k starts in the parts; it is there. */
@@ -145,18 +152,18 @@ static __device__ inline uint32_t rest_element(const struct decode_shared *sh,
 
 /* Element j of the superblock. */
 template <int SPLIT>
-static __device__ inline uint32_t any_element(const struct decode_shared *sh,
-                                              const struct decode_view *v, unsigned j)
+static __device__ inline uint32_t any_element(struct decode_shared *sh, const struct decode_view *v,
+                                              unsigned j)
 {
     if (v->id == ZIPCCL_PROGRAM_CONSTANT)
         return element<SPLIT>::size == 4
                    ? sh->entry[4]
                    : sh->entry[4] & ((1u << 8 * element<SPLIT>::size % 32) - 1);
     if (v->zeros) {
-        uint32_t word = sh->shown[j / 32];
+        uint32_t word = shown_words(sh, v->id)[j / 32];
         if (!(word >> j % 32 & 1))
             return 0;
-        j = sh->shown_before[j / 32] + __popc(word & ((1u << j % 32) - 1));
+        j = shown_before(sh, v->id)[j / 32] + __popc(word & ((1u << j % 32) - 1));
     }
     return rest_element<SPLIT>(sh, v, j);
 }
