@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(DECODE_TEAMS *TEAM_THREADS, 1)
 {
     SIMT_DYN_SHARED(struct decode_shared, teams);
     struct decode_shared *sh = teams + team_number();
-    unsigned split = p.in.fields.split;
+    unsigned split = p.in.fields.split, size = sink == TO_ELEMENTS ? p.in.size : 4;
     uint32_t end = decode_first(&p, p.nmessages), step = gridDim.x * (blockDim.x / TEAM_THREADS);
     begin_shared(sh);
     for (uint32_t item = blockIdx.x + gridDim.x * team_number(); item < end; item += step) {
@@ -95,14 +95,15 @@ __global__ void __launch_bounds__(DECODE_TEAMS *TEAM_THREADS, 1)
             continue;
         struct decode_view v;
         team_sync(&sh->meeting);
+        /* Not kept in registers meanwhile. */
+        if (team_thread() == 0)
+            sh->elements = slot_at(&p.in, i).elements + (size_t)s * ZIPCCL_SUPERBLOCK * size;
         if (!ready_superblock(sh, &p, i, s, &v))
             continue;
-        uint8_t *elements = slot_at(&p.in, i).elements;
-        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK;
         if (sink == TO_ELEMENTS)
-            store_coded(split, sh, &v, elements + first * p.in.size);
+            store_coded(split, sh, &v, sh->elements);
         else
-            add_coded(split, sh, &v, (float *)elements + first, sink == TO_NEW_SUMS);
+            add_coded(split, sh, &v, (float *)sh->elements, sink == TO_NEW_SUMS);
     }
 }
 

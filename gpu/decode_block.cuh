@@ -26,6 +26,7 @@ struct decode_shared {
     alignas(16) uint32_t plane[3][DECODE_WORDS];
     uint16_t before[DECODE_WORDS];
     struct team_meeting meeting;
+    uint8_t *elements;        /* where the superblock's go */
     uint64_t fixed, variable; /* offsets of the superblock's bytes in its message */
     uint32_t nvariable, ok;
     uint32_t entry[ZIPCCL_ENTRY_BYTES / 4];
@@ -266,8 +267,7 @@ static __device__ inline bool open_tiers(struct decode_shared *sh, const struct 
                                          unsigned tier1_at)
 {
     const struct zipccl_tier_program *program = &decode_programs[v->id];
-    unsigned ngroups = (unsigned)zipccl_groups(v->rest), t = team_thread(),
-             len = group_len(v->rest);
+    unsigned ngroups = (unsigned)zipccl_groups(v->rest), t = team_thread();
     /* Asked for early. */
     uint64_t x0 = 0, x1 = 0, x2 = 0;
     const uint8_t *words = v->share + tier1_at;
@@ -278,12 +278,12 @@ static __device__ inline bool open_tiers(struct decode_shared *sh, const struct 
         x0 = both.x | (uint64_t)both.y << 32;
         x1 = both.z | (uint64_t)both.w << 32;
     }
-    if (t < ngroups && v->width == 3)
-        x2 = variable_bits(v->variable + 8 * t, 8, v->staged);
     if (!undo_tiers(sh, program->tier, 1, (unsigned)program->ntiers, 1,
                     v->variable + (v->width == 3 ? 8 * ngroups : 0), v->staged))
         return false;
-    return keep_planes(sh, x0, x1, x2, v->width, len) == entry_escapes(sh, 0);
+    if (t < ngroups && v->width == 3)
+        x2 = variable_bits(v->variable + 8 * t, 8, v->staged);
+    return keep_planes(sh, x0, x1, x2, v->width, group_len(v->rest)) == entry_escapes(sh, 0);
 }
 
 /* Of the bitmap, what belongs to the thread's group. */

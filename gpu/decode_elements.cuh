@@ -193,19 +193,34 @@ static __device__ inline uint32_t join_fp16(uint32_t e, uint32_t low, uint32_t b
            __byte_perm(bits, 0, selector);
 }
 
+/* Low bytes of N quads, from quad N * u on; 0 for types without. */
+template <int SPLIT, unsigned N>
+static __device__ inline void load_lows(const struct decode_view *v, unsigned u, uint32_t *low)
+{
+    SIMT_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        low[k] = 0;
+    if constexpr (element<SPLIT>::low_bytes && N == 1) {
+        low[0] = ((const uint32_t *)v->share)[u];
+    } else if constexpr (element<SPLIT>::low_bytes) {
+        uint2 both = ((const uint2 *)v->share)[u];
+        low[0] = both.x;
+        low[1] = both.y;
+    }
+}
+
 /*
  * Elements 4 q to 4 q + 3 of a superblock of programs 1 to 7 without a bitmap, as they lie in memory:
- * x [element size].  May be called where some of them are beyond the end.
+ * x [element size], from their low bytes.  May be called where some of them are beyond the end.
  */
 template <int SPLIT>
 static __device__ inline void quad_elements(const struct decode_shared *sh,
-                                            const struct decode_view *v, unsigned q, uint32_t *x)
+                                            const struct decode_view *v, unsigned q,
+                                            [[maybe_unused]] uint32_t low, uint32_t *x)
 {
-    uint32_t d = quad_of(sh, q, v->width, 0x03020100, 0x07060504, sh->a), low = 0;
+    uint32_t d = quad_of(sh, q, v->width, 0x03020100, 0x07060504, sh->a);
     [[maybe_unused]] uint32_t bits = 0;
     uint32_t e = subtract_bytes(entry_base(sh, 4 * q / ZIPCCL_SUBBLOCK) * 0x01010101u, d);
-    if (element<SPLIT>::low_bytes)
-        low = ((const uint32_t *)v->share)[q];
     if constexpr (SPLIT == ZIPCCL_SPLIT_BF16) {
         join_pairs(e, low, x);
     } else if constexpr (SPLIT == ZIPCCL_SPLIT_FP32) {

@@ -167,11 +167,18 @@ static __device__ inline void add_superblock(struct decode_shared *sh, const str
                                              float *acc, bool first)
 {
     if (has_quads(v)) {
+        uint32_t low[1] = {0}, next[1] = {0};
+        if (4 * team_thread() < v->m)
+            load_lows<SPLIT, 1>(v, team_thread(), next);
         KEEP_LOOP
         for (unsigned q = team_thread(); 4 * q < v->m; q += TEAM_THREADS) {
             uint32_t x[4];
             float y[4];
-            quad_elements<SPLIT>(sh, v, q, x);
+            /* One ahead: these are most of what is read. */
+            low[0] = next[0];
+            if (4 * (q + TEAM_THREADS) < v->m)
+                load_lows<SPLIT, 1>(v, q + TEAM_THREADS, next);
+            quad_elements<SPLIT>(sh, v, q, low[0], x);
             quad_floats<SPLIT>(x, y);
             add_quad(acc + 4 * q, y, min(4u, v->m - 4 * q), first);
         }
@@ -250,12 +257,23 @@ static __device__ inline void store_superblock(struct decode_shared *sh,
 {
     const unsigned size = element<SPLIT>::size, n = 16 / size;
     if (has_quads(v)) {
+        uint32_t low[n / 4], next[n / 4];
+        SIMT_UNROLL
+        for (unsigned k = 0; k < n / 4; k++)
+            next[k] = 0;
+        if (n * team_thread() < v->m)
+            load_lows<SPLIT, n / 4>(v, team_thread(), next);
         KEEP_LOOP
         for (unsigned u = team_thread(); n * u < v->m; u += TEAM_THREADS) {
             uint32_t x[4];
             SIMT_UNROLL
             for (unsigned k = 0; k < n / 4; k++)
-                quad_elements<SPLIT>(sh, v, n / 4 * u + k, x + k * size);
+                low[k] = next[k];
+            if (n * (u + TEAM_THREADS) < v->m)
+                load_lows<SPLIT, n / 4>(v, u + TEAM_THREADS, next);
+            SIMT_UNROLL
+            for (unsigned k = 0; k < n / 4; k++)
+                quad_elements<SPLIT>(sh, v, n / 4 * u + k, low[k], x + k * size);
             store_unit<size>(dst + (size_t)16 * u, x, min(n, v->m - n * u));
         }
     } else {
