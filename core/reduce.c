@@ -8,48 +8,6 @@
 /* Elements reduced at once: the accumulators stay in the first-level cache. */
 #define BLOCK_N 512
 
-float zipccl_fp16_to_float(uint16_t x)
-{
-    uint32_t sign = (uint32_t)(x & 0x8000u) << 16;
-    uint32_t exponent = (x >> 10) & 0x1fu;
-    uint32_t mantissa = x & 0x3ffu;
-
-    if (exponent == 0x1f)
-        return zipccl_float_from_bits(sign | 0x7f800000u | mantissa << 13);
-    if (exponent != 0)
-        return zipccl_float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-    /* Zero or subnormal: mantissa * 2^-24, exact in fp32. */
-    return zipccl_float_from_bits(sign | zipccl_float_to_bits((float)mantissa * 0x1p-24f));
-}
-
-uint16_t zipccl_fp16_from_float(float x)
-{
-    uint32_t bits = zipccl_float_to_bits(x);
-    uint32_t sign = (bits >> 16) & 0x8000u;
-    uint32_t magnitude = bits & 0x7fffffffu;
-    uint32_t half, shift, mantissa, rest, middle;
-
-    if (magnitude > 0x7f800000u)
-        return ZIPCCL_FP16_NAN;
-    if (magnitude >= 0x47800000u) /* 65536 and above, infinity */
-        return (uint16_t)(sign | 0x7c00u);
-    if (magnitude >= 0x38800000u) { /* normal; a carry out of the mantissa may reach infinity */
-        half = (magnitude - 0x38000000u) >> 13;
-        rest = magnitude & 0x1fffu;
-        half += rest > 0x1000u || (rest == 0x1000u && (half & 1u));
-        return (uint16_t)(sign | half);
-    }
-    if (magnitude < 0x33000000u) /* below half of the smallest subnormal */
-        return (uint16_t)sign;
-    shift = 126 - (magnitude >> 23); /* 14 to 24 */
-    mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-    half = mantissa >> shift;
-    rest = mantissa & ((1u << shift) - 1);
-    middle = 1u << (shift - 1);
-    half += rest > middle || (rest == middle && (half & 1u));
-    return (uint16_t)(sign | half);
-}
-
 bool zipccl_reduce_serves(enum zipccl_dtype dtype, enum zipccl_redop redop)
 {
     return (unsigned)redop < ZIPCCL_NUM_REDOPS && (unsigned)dtype < ZIPCCL_NUM_DTYPES &&

@@ -13,6 +13,7 @@
 #define ZIPCCL_CORE_REDUCE_H
 
 #include "core/dtype.h"
+#include "core/hostdev.h"
 #include "core/status.h"
 
 #include <stdint.h>
@@ -24,7 +25,7 @@
 #define ZIPCCL_FP32_NAN UINT32_C(0x7fc00000)
 #define ZIPCCL_FP64_NAN UINT64_C(0x7ff8000000000000)
 
-static inline float zipccl_float_from_bits(uint32_t bits)
+static ZIPCCL_HOSTDEV inline float zipccl_float_from_bits(uint32_t bits)
 {
     float x;
 
@@ -32,7 +33,7 @@ static inline float zipccl_float_from_bits(uint32_t bits)
     return x;
 }
 
-static inline uint32_t zipccl_float_to_bits(float x)
+static ZIPCCL_HOSTDEV inline uint32_t zipccl_float_to_bits(float x)
 {
     uint32_t bits;
 
@@ -41,13 +42,13 @@ static inline uint32_t zipccl_float_to_bits(float x)
 }
 
 /* Exact; a NaN keeps its payload. */
-static inline float zipccl_bf16_to_float(uint16_t x)
+static ZIPCCL_HOSTDEV inline float zipccl_bf16_to_float(uint16_t x)
 {
     return zipccl_float_from_bits((uint32_t)x << 16);
 }
 
 /* Round to nearest even; every NaN becomes ZIPCCL_BF16_NAN. */
-static inline uint16_t zipccl_bf16_from_float(float x)
+static ZIPCCL_HOSTDEV inline uint16_t zipccl_bf16_from_float(float x)
 {
     uint32_t bits = zipccl_float_to_bits(x);
 
@@ -57,10 +58,48 @@ static inline uint16_t zipccl_bf16_from_float(float x)
 }
 
 /* Exact; a NaN keeps its payload. */
-float zipccl_fp16_to_float(uint16_t x);
+static ZIPCCL_HOSTDEV inline float zipccl_fp16_to_float(uint16_t x)
+{
+    uint32_t sign = (uint32_t)(x & 0x8000u) << 16;
+    uint32_t exponent = (x >> 10) & 0x1fu;
+    uint32_t mantissa = x & 0x3ffu;
+
+    if (exponent == 0x1f)
+        return zipccl_float_from_bits(sign | 0x7f800000u | mantissa << 13);
+    if (exponent != 0)
+        return zipccl_float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+    /* Zero or subnormal: mantissa * 2^-24, exact in fp32. */
+    return zipccl_float_from_bits(sign | zipccl_float_to_bits((float)mantissa * 0x1p-24f));
+}
 
 /* Round to nearest even; every NaN becomes ZIPCCL_FP16_NAN. */
-uint16_t zipccl_fp16_from_float(float x);
+static ZIPCCL_HOSTDEV inline uint16_t zipccl_fp16_from_float(float x)
+{
+    uint32_t bits = zipccl_float_to_bits(x);
+    uint32_t sign = (bits >> 16) & 0x8000u;
+    uint32_t magnitude = bits & 0x7fffffffu;
+    uint32_t half, shift, mantissa, rest, middle;
+
+    if (magnitude > 0x7f800000u)
+        return ZIPCCL_FP16_NAN;
+    if (magnitude >= 0x47800000u) /* 65536 and above, infinity */
+        return (uint16_t)(sign | 0x7c00u);
+    if (magnitude >= 0x38800000u) { /* normal; a carry out of the mantissa may reach infinity */
+        half = (magnitude - 0x38000000u) >> 13;
+        rest = magnitude & 0x1fffu;
+        half += rest > 0x1000u || (rest == 0x1000u && (half & 1u));
+        return (uint16_t)(sign | half);
+    }
+    if (magnitude < 0x33000000u) /* below half of the smallest subnormal */
+        return (uint16_t)sign;
+    shift = 126 - (magnitude >> 23); /* 14 to 24 */
+    mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+    half = mantissa >> shift;
+    rest = mantissa & ((1u << shift) - 1);
+    middle = 1u << (shift - 1);
+    half += rest > middle || (rest == middle && (half & 1u));
+    return (uint16_t)(sign | half);
+}
 
 /* True if zipccl_reduce() serves the pair: all types but fp8, every operator. */
 bool zipccl_reduce_serves(enum zipccl_dtype dtype, enum zipccl_redop redop);

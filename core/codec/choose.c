@@ -13,45 +13,6 @@
 
 #include <string.h>
 
-/*
- * base = (location + shift) >> 8.  The shifts minimise the exact code length of a Gaussian over
- * its phase.  For a Gaussian, base and program are one choice: x = location + SHIFT_GAUSSIAN has
- * the base in its high bits, and its phase, x mod 256, names the program.
- */
-#define SHIFT_GAUSSIAN 492
-static const int shifts[ZIPCCL_NUM_PROGRAMS] = {
-    [ZIPCCL_PROGRAM_21223] = 529, [ZIPCCL_PROGRAM_21123_UP] = 557,
-    [ZIPCCL_PROGRAM_22123] = 486, [ZIPCCL_PROGRAM_21123_DOWN] = 413,
-    [ZIPCCL_PROGRAM_2223] = 472,  [ZIPCCL_PROGRAM_323] = 673,
-    [ZIPCCL_PROGRAM_1222] = 299,
-};
-/* Where one program becomes shorter than the one before it. */
-static const struct {
-    int below;
-    uint8_t program;
-} crossings[] = {{84, ZIPCCL_PROGRAM_21123_UP},
-                 {134, ZIPCCL_PROGRAM_21223},
-                 {206, ZIPCCL_PROGRAM_22123},
-                 {256, ZIPCCL_PROGRAM_21123_DOWN}};
-
-/*
- * What a Gaussian costs, in 1/256 bit an exponent, for 16 phases x mod 256 / 16.  1024 samples
- * show it within 9.  Beyond NEAR the other programs are tried on what was sampled, beyond FAR the
- * search goes deeper; far beyond raw the data has no scale and a search would be in vain.
- */
-static const uint16_t gaussian[16] = {672, 668, 665, 663, 662, 662, 662, 663,
-                                      664, 665, 666, 668, 671, 672, 672, 673};
-#define NEAR          12
-#define FAR           20
-#define SPREAD        5200
-#define HOPELESS_BITS 4
-/* Bits that another base must gain on a sub-block's sample, against chance. */
-#define CHANCE_BITS 8
-/* Superblocks of so few sub-blocks are looked at closely at once. */
-#define FEW_SUBBLOCKS 4u
-/* Octaves that a search goes to either side. */
-#define REACH 6
-
 /* Tops that a table of program ANS can have in one superblock. */
 #define ANS_TOPS 32
 /* Another shape than the Gaussian's must gain 1/8 bit in so many exponents, against chance. */
@@ -67,12 +28,6 @@ struct choice {
     uint32_t nsampled, nzero;
     int centre; /* the common location */
 };
-
-static uint8_t base_of(int location, int shift)
-{
-    int base = (location + shift) >> 8;
-    return (uint8_t)(base < 0 ? 0 : base > 255 ? 255 : base);
-}
 
 /* Count the exponents of all looks. */
 static void count(const struct choice *c)
@@ -199,13 +154,13 @@ static uint32_t improve(const struct choice *c, uint8_t *base, const uint8_t bit
         bool going[ZIPCCL_SUBBLOCKS], any = true;
         for (size_t i = 0; i < c->nsub; i++)
             going[i] = base[i] == from[i];
-        for (int octave = 1; octave <= REACH && any; octave++) {
+        for (int octave = 1; octave <= ZIPCCL_REACH && any; octave++) {
             for (size_t i = 0; i < c->nsub; i++)
                 next[i] = (uint8_t)(from[i] + step * octave);
             cost_of(c, next, bits, now);
             any = false;
             for (size_t i = 0; i < c->nsub; i++) {
-                going[i] = going[i] && now[i] + CHANCE_BITS < least[i];
+                going[i] = going[i] && now[i] + ZIPCCL_CHANCE_BITS < least[i];
                 base[i] = going[i] ? next[i] : base[i];
                 least[i] = going[i] ? now[i] : least[i];
                 any |= going[i];
@@ -221,7 +176,7 @@ static uint32_t improve(const struct choice *c, uint8_t *base, const uint8_t bit
 static void bases_of(const struct choice *c, uint8_t program, int octaves, uint8_t *bases)
 {
     for (size_t i = 0; i < c->nsub; i++)
-        bases[i] = base_of(c->moments.location[i], shifts[program] + 256 * octaves);
+        bases[i] = zipccl_base_of(c->moments.location[i], zipccl_shifts[program] + 256 * octaves);
 }
 
 /*
@@ -237,7 +192,7 @@ static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
         find(c);
     }
     for (uint8_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
-        int reach = deep && program > ZIPCCL_PROGRAM_21123_DOWN ? 1 : 0;
+        int reach = zipccl_search_reach(deep, program);
         for (int octaves = -reach; octaves <= reach; octaves++) {
             bases_of(c, program, octaves, bases);
             uint32_t now = cost_of(c, bases, zipccl_code_lengths[program], NULL);
@@ -362,30 +317,27 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
     c.moments.nsub = (uint32_t)c.nsub;
     coder->scratch->choice.possible = false;
     /* One look at each of a few sub-blocks would be too few exponents. */
-    look(&c, c.nsub <= FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
-    int x = find(&c) + SHIFT_GAUSSIAN, k = 0;
-    while ((x & 255) >= crossings[k].below)
-        k++;
-    if (look_for_zeros && 16 * c.nzero >= c.nsampled)
+    look(&c, c.nsub <= ZIPCCL_FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
+    int x = find(&c) + ZIPCCL_SHIFT_GAUSSIAN;
+    if (look_for_zeros && ZIPCCL_ZEROS_IN * c.nzero >= c.nsampled)
         return true;
-    entry->program = crossings[k].program;
+    entry->program = zipccl_gaussian_program(x);
     memset(entry->base, 0, sizeof entry->base);
     for (size_t i = 0; i < c.nsub; i++)
-        entry->base[i] = base_of(c.moments.location[i],
-                                 c.moments.own[i] ? shifts[entry->program] : SHIFT_GAUSSIAN);
+        entry->base[i] =
+            zipccl_base_of(c.moments.location[i], c.moments.own[i] ? zipccl_shifts[entry->program]
+                                                                   : ZIPCCL_SHIFT_GAUSSIAN);
 
     uint32_t cost = cost_of(&c, entry->base, zipccl_code_lengths[entry->program], NULL);
-    if (cost >= (uint32_t)(coder->fields->exponent_bits + HOPELESS_BITS) * c.nsampled) {
+    enum zipccl_verdict verdict = zipccl_verdict_of(cost, c.nsampled, coder->fields->exponent_bits,
+                                                    x, c.moments.spread, (uint32_t)c.nsub);
+    if (verdict == ZIPCCL_IS_HOPELESS) {
         entry->program = ZIPCCL_PROGRAM_RAW;
         return false;
     }
-    uint32_t tier_bits = 256 * cost / c.nsampled;
-    int off = (int)tier_bits - gaussian[(x & 255) / 16];
-    bool far = off > FAR || off < -FAR || c.moments.spread > SPREAD * c.nsub;
-    bool near = !far && off <= NEAR && off >= -NEAR;
-    if (!near)
-        search(&c, far, entry);
+    if (verdict != ZIPCCL_IS_GAUSSIAN)
+        search(&c, verdict == ZIPCCL_IS_FAR, entry);
     if (coder->max_ratio)
-        choose_ans(&c, near, tier_bits);
+        choose_ans(&c, verdict == ZIPCCL_IS_GAUSSIAN, 256 * cost / c.nsampled);
     return false;
 }

@@ -2,7 +2,7 @@
  * layout.h - where the bytes of a coded message lie
  *
  * The constants and sizes of core/FORMAT.md, version 2.  It holds no algorithm: rows, the
- * message layer and later the device code share it.
+ * message layer and the device code share it (its tables: programs.inc and others).
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,6 +10,8 @@
 #define ZIPCCL_CORE_CODEC_LAYOUT_H
 
 #include "core/codec.h"
+#include "core/hostdev.h"
+#include "core/wire.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -143,49 +145,49 @@ struct zipccl_layout {
     size_t fixed;
 };
 
-static inline size_t zipccl_align64(size_t x)
+static ZIPCCL_HOSTDEV inline size_t zipccl_align64(size_t x)
 {
     return (x + 63) & ~(size_t)63;
 }
 
-static inline size_t zipccl_align16(size_t x)
+static ZIPCCL_HOSTDEV inline size_t zipccl_align16(size_t x)
 {
     return (x + 15) & ~(size_t)15;
 }
 
-static inline size_t zipccl_groups(size_t m)
+static ZIPCCL_HOSTDEV inline size_t zipccl_groups(size_t m)
 {
     return (m + ZIPCCL_GROUP - 1) / ZIPCCL_GROUP;
 }
 
 /* Bytes of tier-1 words in the share: a third plane lies among the variable bytes. */
-static inline size_t zipccl_tier1_bytes(size_t m, int width)
+static ZIPCCL_HOSTDEV inline size_t zipccl_tier1_bytes(size_t m, int width)
 {
     return zipccl_groups(m) * (width == 1 ? 8 : 16);
 }
 
 /* Bytes of the planes of a deeper tier that 'm' elements reach. */
-static inline size_t zipccl_plane_bytes(size_t m, int width)
+static ZIPCCL_HOSTDEV inline size_t zipccl_plane_bytes(size_t m, int width)
 {
     return (size_t)width * ((m + 7) / 8);
 }
 
 /* Bytes of the bitmap of 'm' elements with 'ngroups' groups that are not all zero. */
-static inline size_t zipccl_bitmap_bytes(size_t m, size_t ngroups)
+static ZIPCCL_HOSTDEV inline size_t zipccl_bitmap_bytes(size_t m, size_t ngroups)
 {
     return ngroups ? 8 * (zipccl_groups(zipccl_groups(m)) + ngroups) : 0;
 }
 
 /* Elements of superblock 's' of a message of 'n'. */
-static inline size_t zipccl_superblock_n(size_t n, size_t s)
+static ZIPCCL_HOSTDEV inline size_t zipccl_superblock_n(size_t n, size_t s)
 {
     size_t left = n - s * ZIPCCL_SUPERBLOCK;
     return left < ZIPCCL_SUPERBLOCK ? left : ZIPCCL_SUPERBLOCK;
 }
 
 /* The share of 'm' coded elements with 'nplanes' planes and a first tier of 'width' bits. */
-static inline struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields, size_t m,
-                                                  int nplanes, int width)
+static ZIPCCL_HOSTDEV inline struct zipccl_share zipccl_share_of(const struct zipccl_fields *fields,
+                                                                 size_t m, int nplanes, int width)
 {
     struct zipccl_share share;
     share.planes = zipccl_align16(fields->low_bytes * m);
@@ -199,33 +201,69 @@ static inline struct zipccl_share zipccl_share_of(const struct zipccl_fields *fi
  * The same for program ANS, whose low bytes have seven bits and whose first bytes, at most one a
  * lane, travel in the states: the share is the others.
  */
-struct zipccl_share zipccl_ans_share_of(const struct zipccl_fields *fields, size_t m, int nplanes);
+static ZIPCCL_HOSTDEV inline struct zipccl_share
+zipccl_ans_share_of(const struct zipccl_fields *fields, size_t m, int nplanes)
+{
+    struct zipccl_share share;
+    share.planes = zipccl_align16(fields->low_bytes ? (7 * m + 7) / 8 : 0);
+    share.plane_nbytes = fields->byte_planes ? zipccl_align16(m) : 8 * zipccl_groups(m);
+    share.tier1 = share.end = zipccl_align16(share.planes + (size_t)nplanes * share.plane_nbytes);
+    return share;
+}
 
 /* Bytes that the states carry of a share. */
-static inline size_t zipccl_ans_carried(const struct zipccl_share *share)
+static ZIPCCL_HOSTDEV inline size_t zipccl_ans_carried(const struct zipccl_share *share)
 {
     return share->end < ZIPCCL_ANS_LANES ? share->end : ZIPCCL_ANS_LANES;
 }
 
 /* Planes that program ANS may leave to the share: not the leading mantissa bit. */
-static inline int zipccl_ans_planes(const struct zipccl_fields *fields)
+static ZIPCCL_HOSTDEV inline int zipccl_ans_planes(const struct zipccl_fields *fields)
 {
     return fields->low_bytes ? fields->nplanes : fields->nplanes - 1;
 }
 
 /* Bytes that 'm' elements take at most in the fixed region, whatever their program: a multiple of 64. */
-size_t zipccl_full_share(const struct zipccl_fields *fields, size_t m);
+static ZIPCCL_HOSTDEV inline size_t zipccl_full_share(const struct zipccl_fields *fields, size_t m)
+{
+    return zipccl_align64(zipccl_share_of(fields, m, fields->nplanes, 2).end);
+}
 
 /*
  * Bytes of the share of a raw superblock's 'rest' elements, before rounding to 64; what remains
  * of the elements lies among the variable bytes.
  */
-size_t zipccl_raw_share(const struct zipccl_fields *fields, size_t rest);
+static ZIPCCL_HOSTDEV inline size_t zipccl_raw_share(const struct zipccl_fields *fields,
+                                                     size_t rest)
+{
+    size_t end = zipccl_share_of(fields, rest, fields->nplanes, 2).end, raw = rest * fields->size;
+    return raw < end ? raw : end;
+}
 
 /* Regions of a coded message of 'n' <= ZIPCCL_MAX_CODED_N elements; false if they overflow size_t. */
-bool zipccl_layout_of(const struct zipccl_fields *fields, size_t n, struct zipccl_layout *layout);
+static ZIPCCL_HOSTDEV inline bool zipccl_layout_of(const struct zipccl_fields *fields, size_t n,
+                                                   struct zipccl_layout *layout)
+{
+    /* Header, directory, shares and variable bytes stay well under 8 bytes a byte of elements. */
+    if (n > ZIPCCL_MAX_CODED_N || n > SIZE_MAX / 8 / fields->size - 1024)
+        return false;
+    layout->nsuperblocks = (n + ZIPCCL_SUPERBLOCK - 1) / ZIPCCL_SUPERBLOCK;
+    layout->directory = ZIPCCL_MESSAGE_HEADER_BYTES;
+    layout->fixed = zipccl_align64(layout->directory + layout->nsuperblocks * ZIPCCL_ENTRY_BYTES);
+    return true;
+}
 
-void zipccl_entry_write(uint8_t *p, const struct zipccl_entry *entry);
+static ZIPCCL_HOSTDEV inline void zipccl_entry_write(uint8_t *p, const struct zipccl_entry *entry)
+{
+    p[0] = entry->program;
+    p[1] = entry->planes;
+    for (int t = 0; t < ZIPCCL_MAX_TIERS; t++)
+        zipccl_put_u16(p + 2 + 2 * t, entry->escapes[t]);
+    zipccl_put_u16(p + 12, entry->rest);
+    zipccl_put_u16(p + 14, entry->ngroups);
+    for (unsigned i = 0; i < ZIPCCL_SUBBLOCKS; i++)
+        p[16 + i] = entry->base[i];
+}
 
 /*
  * Read entry 'p' of a superblock of 'm' elements, and tell the bytes of its share (a multiple of

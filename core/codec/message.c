@@ -5,46 +5,10 @@
  */
 #include "core/codec/message.h"
 
+#include "core/codec/header.h"
 #include "core/wire.h"
 
 #include <string.h>
-
-#define KNOWN_FLAGS (ZIPCCL_MESSAGE_RAW | ZIPCCL_MESSAGE_OVERFLOW | ZIPCCL_MESSAGE_ANY_OVERFLOW)
-
-/* Byte offsets in the header. */
-enum {
-    AT_MAGIC = 0,
-    AT_VERSION = 4,
-    AT_DTYPE = 5,
-    AT_FLAGS = 6,
-    AT_ZERO = 7,
-    AT_N = 8,
-    AT_BODY = 16,
-    AT_RESERVED = 24,
-    AT_CHECK = 28
-};
-
-/* FNV-1a over the header but its last field: any change of one byte changes it. */
-static uint32_t header_check(const uint8_t *header)
-{
-    uint32_t h = 2166136261u;
-    for (int i = 0; i < AT_CHECK; i++)
-        h = (h ^ header[i]) * 16777619u;
-    return h;
-}
-
-static void header_write(uint8_t *p, enum zipccl_dtype dtype, uint32_t flags, uint64_t n,
-                         uint64_t nbody)
-{
-    memset(p, 0, ZIPCCL_MESSAGE_HEADER_BYTES);
-    zipccl_put_u32(p + AT_MAGIC, ZIPCCL_WIRE_MAGIC);
-    p[AT_VERSION] = ZIPCCL_WIRE_VERSION;
-    p[AT_DTYPE] = (uint8_t)dtype;
-    p[AT_FLAGS] = (uint8_t)flags;
-    zipccl_put_u64(p + AT_N, n);
-    zipccl_put_u64(p + AT_BODY, nbody);
-    zipccl_put_u32(p + AT_CHECK, header_check(p));
-}
 
 void zipccl_message_write_header(void *wire, enum zipccl_dtype dtype, uint32_t flags, uint64_t n,
                                  uint64_t nbytes)
@@ -53,7 +17,7 @@ void zipccl_message_write_header(void *wire, enum zipccl_dtype dtype, uint32_t f
         nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
     else if (nbytes >= zipccl_bound(dtype, n))
         flags |= ZIPCCL_MESSAGE_RAW;
-    header_write(wire, dtype, flags, n, nbytes - ZIPCCL_MESSAGE_HEADER_BYTES);
+    zipccl_header_write(wire, dtype, flags, n, nbytes - ZIPCCL_MESSAGE_HEADER_BYTES);
 }
 
 size_t zipccl_codec_scratch_bytes(void)
@@ -313,17 +277,18 @@ zipccl_status zipccl_encode_finish(struct zipccl_encoder *e, size_t *nbytes)
     if (e->coded && used < bound) {
         if (e->final_end < e->variable)
             memmove(e->dst + e->final_end, e->dst + e->variable, e->end - e->variable);
-        header_write(e->dst, e->dtype, 0, e->n, used - ZIPCCL_MESSAGE_HEADER_BYTES);
+        zipccl_header_write(e->dst, e->dtype, 0, e->n, used - ZIPCCL_MESSAGE_HEADER_BYTES);
         *nbytes = used;
         return ZIPCCL_OK;
     }
     if (e->capacity < bound) {
-        header_write(e->dst, e->dtype, ZIPCCL_MESSAGE_OVERFLOW, e->n, 0);
+        zipccl_header_write(e->dst, e->dtype, ZIPCCL_MESSAGE_OVERFLOW, e->n, 0);
         *nbytes = ZIPCCL_MESSAGE_HEADER_BYTES;
         return ZIPCCL_ERR_OVERFLOW;
     }
     struct zipccl_source source = source_of(e);
-    header_write(e->dst, e->dtype, ZIPCCL_MESSAGE_RAW, e->n, bound - ZIPCCL_MESSAGE_HEADER_BYTES);
+    zipccl_header_write(e->dst, e->dtype, ZIPCCL_MESSAGE_RAW, e->n,
+                        bound - ZIPCCL_MESSAGE_HEADER_BYTES);
     write_raw(zipccl_row_of(e->isa), zipccl_fields_of(e->dtype), &source, e->n,
               e->dst + ZIPCCL_MESSAGE_HEADER_BYTES, bound - ZIPCCL_MESSAGE_HEADER_BYTES);
     *nbytes = bound;
@@ -377,16 +342,18 @@ zipccl_status zipccl_encode_f32_effort(enum zipccl_isa isa, enum zipccl_effort e
 zipccl_status zipccl_message_read(const void *wire, size_t nbytes, struct zipccl_message *message)
 {
     const uint8_t *p = wire;
-    if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES || zipccl_get_u32(p + AT_MAGIC) != ZIPCCL_WIRE_MAGIC ||
-        zipccl_get_u32(p + AT_CHECK) != header_check(p) || p[AT_VERSION] != ZIPCCL_WIRE_VERSION ||
-        p[AT_ZERO] != 0 || zipccl_get_u32(p + AT_RESERVED) != 0)
+    if (nbytes < ZIPCCL_MESSAGE_HEADER_BYTES ||
+        zipccl_get_u32(p + ZIPCCL_AT_MAGIC) != ZIPCCL_WIRE_MAGIC ||
+        zipccl_get_u32(p + ZIPCCL_AT_CHECK) != zipccl_header_check(p) ||
+        p[ZIPCCL_AT_VERSION] != ZIPCCL_WIRE_VERSION || p[ZIPCCL_AT_ZERO] != 0 ||
+        zipccl_get_u32(p + ZIPCCL_AT_RESERVED) != 0)
         return ZIPCCL_ERR_CORRUPT;
 
-    enum zipccl_dtype dtype = (enum zipccl_dtype)p[AT_DTYPE];
-    uint32_t flags = p[AT_FLAGS];
-    uint64_t n = zipccl_get_u64(p + AT_N), nbody = zipccl_get_u64(p + AT_BODY);
+    enum zipccl_dtype dtype = (enum zipccl_dtype)p[ZIPCCL_AT_DTYPE];
+    uint32_t flags = p[ZIPCCL_AT_FLAGS];
+    uint64_t n = zipccl_get_u64(p + ZIPCCL_AT_N), nbody = zipccl_get_u64(p + ZIPCCL_AT_BODY);
     size_t size = zipccl_dtype_size(dtype);
-    if (size == 0 || (flags & ~KNOWN_FLAGS) || n > SIZE_MAX / size ||
+    if (size == 0 || (flags & ~ZIPCCL_MESSAGE_FLAGS) || n > SIZE_MAX / size ||
         nbody > nbytes - ZIPCCL_MESSAGE_HEADER_BYTES)
         return ZIPCCL_ERR_CORRUPT;
     bool raw = flags & ZIPCCL_MESSAGE_RAW, overflow = flags & ZIPCCL_MESSAGE_OVERFLOW;
@@ -405,6 +372,6 @@ zipccl_status zipccl_message_read(const void *wire, size_t nbytes, struct zipccl
 void zipccl_message_set_flags(void *wire, uint32_t flags)
 {
     uint8_t *p = wire;
-    p[AT_FLAGS] = (uint8_t)(p[AT_FLAGS] | (flags & KNOWN_FLAGS));
-    zipccl_put_u32(p + AT_CHECK, header_check(p));
+    p[ZIPCCL_AT_FLAGS] = (uint8_t)(p[ZIPCCL_AT_FLAGS] | (flags & ZIPCCL_MESSAGE_FLAGS));
+    zipccl_put_u32(p + ZIPCCL_AT_CHECK, zipccl_header_check(p));
 }

@@ -10,15 +10,12 @@
 #define ZIPCCL_CORE_CODEC_ROW_H
 
 #include "core/codec/ans.h"
+#include "core/codec/decide.h"
 #include "core/codec/isa.h"
 #include "core/codec/layout.h"
 
 /* Bytes past the end of a work buffer that kernels may read and write. */
 #define ZIPCCL_SLACK 64u
-
-/* Elements of a sub-block that one look takes, and how many looks there are at most. */
-#define ZIPCCL_SAMPLES 64u
-#define ZIPCCL_LOOKS   4u
 
 /* What one look at a sub-block says; two lines of a cache. */
 struct zipccl_sample {
@@ -74,15 +71,6 @@ struct zipccl_scratch {
     struct zipccl_ans_table table;
     struct zipccl_ans_choice choice;
 };
-
-/* First element of run 'run' (0 or 1) of a look at sub-block 'i', which has 'm' elements. */
-static inline size_t zipccl_sample_start(size_t i, size_t m, size_t look, size_t run)
-{
-    if (m < ZIPCCL_SUBBLOCK)
-        return run * (m / 2) + look * (m / 8);
-    /* The stride 5 visits all 16 places: no column of a power-of-two row is sampled alone. */
-    return run * (ZIPCCL_SUBBLOCK / 2) + (5 * i + 4 * look) % 16 * 32;
-}
 
 /*
  * How many exponents of a sample its sum stands for.  Whole tensors of a type with few exponents may

@@ -126,9 +126,8 @@ static inline void common_sample(const struct zipccl_fields *fields, const uint8
         nvalid = (uint8_t)(nvalid + valid);
         sum = (uint16_t)(sum + (valid ? e : 0));
     }
-    unsigned mean = nvalid ? (sum + nvalid / 2u) / nvalid : 0;
-    uint8_t low = (uint8_t)(mean > 6 ? mean - 6 : 0),
-            high = (uint8_t)(mean + 6 < 255 ? mean + 6 : 255);
+    uint8_t low, high;
+    zipccl_pull(sum, nvalid, &low, &high);
     sum = 0;
     for (size_t j = 0; j < ZIPCCL_SAMPLES; j++) {
         uint8_t e = s->e[j], pulled = e < low ? low : e > high ? high : e;
