@@ -68,8 +68,8 @@ struct zipccl_gpu_options {
     enum zipccl_mode mode;    /* default ZIPCCL_MODE_ADAPTIVE */
     uint32_t ops;             /* ops that may compress; default ZIPCCL_GPU_OPS_MOVE, where ALLTOALLV
                                  is zipccl_gpu_alltoallv(); SENDRECV is zipccl_gpu_group() */
-    size_t min_bytes;         /* default 1 MiB: raw bytes, of all that a rank gives or gets in a
-                                 collective (the larger buffer), of one message of a group */
+    size_t min_bytes;         /* default 1 MiB: raw bytes, of the larger buffer of a rank in a
+                                 collective, of one message of an alltoallv or a group */
     size_t max_staging_bytes; /* device memory for messages at most; 0: 256 MiB */
     const char *strategy;     /* as in struct zipccl_comm_config, */
     uint32_t nchunks;         /* and so these */
@@ -112,8 +112,8 @@ void zipccl_gpu_destroy(struct zipccl_gpu_comm *comm);
 
 /*
  * Make the call under way on this rank, and every later one, return ZIPCCL_ERR_ABORTED.  Any thread.
- * Returns when no call is inside any more, so that the caller may then abort the ncclComm, which it must
- * do itself; node and rail communicators are aborted here.
+ * Returns when no call is inside any more, or after a second if one hangs in NCCL itself; then
+ * the caller aborts the ncclComm, which it must do itself.  Node and rail communicators are aborted here.
  */
 void zipccl_gpu_abort(struct zipccl_gpu_comm *comm);
 
