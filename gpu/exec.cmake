@@ -31,7 +31,7 @@ target_link_libraries(zipccl_gpu_test PUBLIC zipccl_gpu zipccl_nccl_linked zipcc
 zipccl_library(zipccl_host_kernels tests/host_kernels.c)
 target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_headers)
 
-foreach(test test_gpu_plans)
+foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults)
     zipccl_plain_test(${test} SOURCES tests/${test}.c
         LIBS zipccl_gpu_test zipccl_host_kernels zipccl_emu)
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
