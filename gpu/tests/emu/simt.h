@@ -59,13 +59,13 @@ struct Coords {
 };
 
 /* Of the running fiber. */
-extern thread_local const Coords *cur;
+extern __thread const Coords *cur; /* not thread_local, which would be a call each time */
 
 uint64_t warp_op(Op op, unsigned mask, uint64_t value, int arg, int width, Place at);
 int block_op(Op op, int pred, Place at);
 
-/* A scheduling point. 'moved' says that the thread has just changed memory that others may wait for. */
-void yield_point(bool moved);
+/* A scheduling point.  'moved': the thread has just changed memory that others may wait for. */
+void yield_point(bool moved, Place at);
 
 /* One allocation per block and declaration; 'key' is the declaration. */
 void *shared_var(const void *key, size_t nbytes, size_t align);
@@ -207,8 +207,8 @@ inline unsigned __reduce_xor_sync(unsigned mask, unsigned v, SIMT_PLACE)
 {
     return (unsigned)simt::warp_op(simt::OP_XOR, mask, v, 0, 32, at);
 }
-#undef SIMT_PLACE
 
 #include "gpu/tests/emu/simt_device.h"
+#undef SIMT_PLACE
 
 #endif
