@@ -104,6 +104,7 @@ static __device__ __forceinline__ void enc_look_and_locate(struct enc_thread *t,
                                                            const struct enc_source *src,
                                                            struct enc_sample *s, uint32_t nlooks)
 {
+    ENC_ROLLED
     while (s->nlooks < nlooks)
         enc_look<SPLIT, FLOATS>(t, src, s);
     __syncthreads();
@@ -124,6 +125,7 @@ static __device__ __forceinline__ uint32_t enc_cost(const struct enc_thread *t,
                                                     uint32_t base)
 {
     uint32_t lengths = enc_code_lengths[program][t->lane], sum = 0;
+    ENC_ROLLED
     for (uint32_t j = 0; j < 2 * s->nlooks; j++) {
         uint32_t e = (uint32_t)(s->exponents >> 8 * j) & 0xff;
         uint32_t at = (base - e - (uint32_t)ZIPCCL_LEAST_D) & 0xff;
@@ -143,8 +145,10 @@ static __device__ __forceinline__ uint32_t enc_improve(const struct enc_thread *
                                                        uint32_t *base)
 {
     uint32_t from = *base, least = enc_cost(t, s, program, from);
+    ENC_ROLLED
     for (int step = 1; step >= -1; step -= 2) {
         bool going = *base == from;
+        ENC_ROLLED
         for (int octave = 1; octave <= ZIPCCL_REACH && going; octave++) {
             uint32_t next = (from + (uint32_t)(step * octave)) & 0xff;
             uint32_t now = enc_cost(t, s, program, next);
@@ -160,20 +164,19 @@ static __device__ __forceinline__ uint32_t enc_improve(const struct enc_thread *
  * The data is no Gaussian: weigh every program, those that are not for Gaussians with all bases an
  * octave lower and higher too if 'deep', and then move the bases one by one.
  */
-template <int SPLIT, bool FLOATS>
+template <int SPLIT>
 static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
-                                                      const struct enc_source *src,
-                                                      struct enc_sample *s, bool deep,
+                                                      const struct enc_sample *s, bool deep,
                                                       uint32_t *base)
 {
     struct enc_shared *sh = t->sh;
     bool mine = t->warp < s->nsub;
     uint32_t candidates = 0, best = 0, least = 0xffffffffu, taken = 0;
-    if (deep)
-        enc_look_and_locate<SPLIT, FLOATS>(t, src, s, ZIPCCL_LOOKS);
     int location = sh->location[t->warp];
+    ENC_ROLLED
     for (uint32_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = zipccl_search_reach(deep, (uint8_t)program);
+        ENC_ROLLED
         for (int octaves = -reach; octaves <= reach; octaves++, candidates++) {
             uint32_t now = 0;
             if (mine)
@@ -185,8 +188,10 @@ static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
     }
     __syncthreads();
     candidates = 0;
+    ENC_ROLLED
     for (uint32_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = zipccl_search_reach(deep, (uint8_t)program);
+        ENC_ROLLED
         for (int octaves = -reach; octaves <= reach; octaves++, candidates++) {
             uint32_t now = enc_sum(t, sh->cost[candidates]);
             if (now >= least)
@@ -225,29 +230,41 @@ static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
     if (t->lane == 0)
         sh->sum[t->warp] = sh->nvalid[t->warp] = sh->nsampled[t->warp] = sh->nzero[t->warp] = 0;
     /* One look at each of a few sub-blocks would be too few exponents. */
-    enc_look_and_locate<SPLIT, FLOATS>(t, src, &s,
-                                       s.nsub <= ZIPCCL_FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
-    uint32_t nsampled = enc_sum(t, sh->nsampled);
-    if (look_for_zeros && ZIPCCL_ZEROS_IN * enc_sum(t, sh->nzero) >= nsampled)
-        return ZIPCCL_PROGRAM_ZEROS;
-    int x = sh->centre + ZIPCCL_SHIFT_GAUSSIAN, location = sh->location[t->warp];
-    uint32_t program = zipccl_gaussian_program(x), cost = 0;
-    if (t->warp < s.nsub) {
-        int shift = sh->own[t->warp] ? zipccl_shifts[program] : ZIPCCL_SHIFT_GAUSSIAN;
-        *base = zipccl_base_of(location, shift);
-        cost = enc_cost(t, &s, program, *base);
+    uint32_t nlooks = s.nsub <= ZIPCCL_FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1;
+    bool far = false;
+    ENC_ROLLED
+    for (;;) {
+        enc_look_and_locate<SPLIT, FLOATS>(t, src, &s, nlooks);
+        if (far)
+            break;
+        uint32_t nsampled = enc_sum(t, sh->nsampled);
+        if (look_for_zeros && ZIPCCL_ZEROS_IN * enc_sum(t, sh->nzero) >= nsampled)
+            return ZIPCCL_PROGRAM_ZEROS;
+        int x = sh->centre + ZIPCCL_SHIFT_GAUSSIAN;
+        uint32_t program = zipccl_gaussian_program(x), cost = 0;
+        if (t->warp < s.nsub) {
+            int shift = sh->own[t->warp] ? zipccl_shifts[program] : ZIPCCL_SHIFT_GAUSSIAN;
+            *base = zipccl_base_of(sh->location[t->warp], shift);
+            cost = enc_cost(t, &s, program, *base);
+        }
+        if (t->lane == 0)
+            sh->cost[0][t->warp] = cost;
+        __syncthreads();
+        enum zipccl_verdict verdict =
+            zipccl_verdict_of(enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits, x,
+                              sh->spread, s.nsub);
+        if (verdict == ZIPCCL_IS_HOPELESS)
+            return ZIPCCL_PROGRAM_RAW;
+        if (verdict == ZIPCCL_IS_GAUSSIAN)
+            return program;
+        /* What the sums were read from changes next. */
+        __syncthreads();
+        if (verdict == ZIPCCL_IS_NEAR)
+            break;
+        far = true;
+        nlooks = ZIPCCL_LOOKS;
     }
-    if (t->lane == 0)
-        sh->cost[0][t->warp] = cost;
-    __syncthreads();
-    enum zipccl_verdict verdict = zipccl_verdict_of(
-        enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits, x, sh->spread, s.nsub);
-    if (verdict == ZIPCCL_IS_HOPELESS)
-        return ZIPCCL_PROGRAM_RAW;
-    if (verdict == ZIPCCL_IS_GAUSSIAN)
-        return program;
-    __syncthreads();
-    return enc_search<SPLIT, FLOATS>(t, src, &s, verdict == ZIPCCL_IS_FAR, base);
+    return enc_search<SPLIT>(t, &s, far, base);
 }
 
 #endif

@@ -18,6 +18,12 @@
 #define ENC_THREADS  (32 * ZIPCCL_SUBBLOCKS)
 #define ENC_QUARTERS 4
 #define ENC_QUARTER  (ZIPCCL_SUBBLOCK / ENC_QUARTERS)
+/* Before a loop that is not worth its registers unrolled. */
+#if defined(__CUDACC__)
+#define ENC_ROLLED _Pragma("unroll 1")
+#else
+#define ENC_ROLLED
+#endif
 /* Programs that a search weighs: four for Gaussians, and three at three octaves. */
 #define ENC_CANDIDATES 13
 
@@ -34,6 +40,14 @@ ZIPCCL_TABLE uint8_t enc_code_lengths[ZIPCCL_NUM_PROGRAMS][ZIPCCL_NUM_D] = {
 #include "core/codec/code_lengths.inc"
 };
 
+/* The elements of a superblock, in memory. */
+struct enc_source {
+    const uint8_t *p;
+    uint32_t m;
+    bool floats; /* fp32 to be rounded to the type */
+    bool wide;   /* 'p' is aligned to 16 bytes */
+};
+
 /* In shared memory. */
 struct enc_shared {
     uint8_t d[ZIPCCL_SUPERBLOCK]; /* what escapes a tier, in order; or a bitmap's words */
@@ -47,9 +61,17 @@ struct enc_shared {
     int centre;
     uint32_t spread;
     uint8_t base[ZIPCCL_SUBBLOCKS];
-    uint32_t item, message; /* what the block does next */
-    uint64_t before;        /* sizes of the superblocks before this one */
-    uint32_t found;         /* overflowing messages */
+    uint32_t escapes[ZIPCCL_MAX_TIERS]; /* out of each tier */
+    /*
+     * What the block does next.  These are the same for all threads: here they take no registers.
+     */
+    uint32_t item, message, index; /* of the launch, its message, and of that */
+    struct enc_source src;         /* the elements, or after a bitmap those that are not zero */
+    uint8_t *slot;                 /* for variable bytes, aligned to 16 */
+    uint8_t *rest;                 /* room for the elements of a superblock, aligned to 16 */
+    uint32_t ngroups, nbitmap;     /* groups of the bitmap, and its bytes; 0 without one */
+    uint64_t before;               /* sizes of the superblocks before this one */
+    uint32_t found;                /* overflowing messages */
 };
 
 /* Where a thread stands. */
@@ -57,14 +79,6 @@ struct enc_thread {
     struct enc_shared *sh;
     uint32_t lane, warp;
     uint32_t scan; /* which of sh->scan comes next */
-};
-
-/* The elements of a superblock, in memory. */
-struct enc_source {
-    const uint8_t *p;
-    uint32_t m;
-    bool floats; /* fp32 to be rounded to the type */
-    bool wide;   /* 'p' is aligned to 16 bytes */
 };
 
 /* Quarter 'h' of this thread: its first element in the superblock. */
@@ -180,10 +194,16 @@ static __device__ __forceinline__ void enc_load(const struct enc_source *src, ui
     SIMT_UNROLL
     for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++)
         words[k] = 0;
-    SIMT_UNROLL
-    for (uint32_t j = 0; j < 8; j++)
-        if (i + j < src->m)
-            words[j * size / 4] |= enc_element<SPLIT, FLOATS>(src, i + j) << 8 * (j * size % 4);
+    /* The last one first: each moves those after it up. */
+    ENC_ROLLED
+    for (uint32_t j = 8; j-- > 0;) {
+        uint32_t x = i + j < src->m ? enc_element<SPLIT, FLOATS>(src, i + j) : 0;
+        SIMT_UNROLL
+        for (uint32_t k = ENC_WORDS(SPLIT) - 1; k > 0; k--)
+            words[k] = size == 4 ? words[k - 1]
+                                 : words[k] << 8 * size % 32 | words[k - 1] >> (32 - 8 * size) % 32;
+        words[0] = size == 4 ? x : words[0] << 8 * size % 32 | x;
+    }
 }
 
 /* Exponents of four elements, of 'words' from enc_load(): first four (q = 0) or last. */
