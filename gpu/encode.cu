@@ -37,7 +37,7 @@ static __device__ uint32_t enc_count_items(struct enc_thread *t, const struct en
         /* What is too much must not wrap around. */
         many |= nitems > p->max_items;
         nitems = nitems > p->max_items ? p->max_items : nitems;
-        uint32_t place = enc_scan(t, nitems, &total);
+        uint32_t place = enc_scan(t, i / ENC_THREADS % 2, nitems, &total);
         many |= before + total < before || total < place || before + place > p->max_items;
         if (i + thread < p->batch.nmessages)
             first[i + thread] = before + place;
@@ -235,7 +235,7 @@ static __device__ void enc_end(struct enc_thread *t, const struct enc_params *p,
             }
             p->results[i] = result;
         }
-        enc_scan(t, noverflows, &noverflows);
+        enc_scan(t, (uint32_t)write, noverflows, &noverflows);
     }
     for (uint32_t i = thread; SPLIT != ENC_RAW && !many && i < nitems; i += ENC_THREADS)
         p->words[i] = 0;
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(ENC_THREADS, ENC_BLOCKS_PER_SM)
     zipccl_encode_kernel(const struct enc_params p)
 {
     SIMT_SHARED(struct enc_block, block, 1);
-    struct enc_thread t = {&block->sh, threadIdx.x % 32, threadIdx.x / 32, 0};
+    struct enc_thread t = {&block->sh, threadIdx.x % 32, threadIdx.x / 32};
     const uint32_t *first = block->first;
     uint32_t nitems = enc_count_items<SPLIT>(&t, &p, block->first);
     bool few = nitems <= p.max_items;

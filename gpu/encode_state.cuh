@@ -78,7 +78,6 @@ struct enc_shared {
 struct enc_thread {
     struct enc_shared *sh;
     uint32_t lane, warp;
-    uint32_t scan; /* which of sh->scan comes next */
 };
 
 /* Quarter 'h' of this thread: its first element in the superblock. */
@@ -87,13 +86,15 @@ static __device__ __forceinline__ uint32_t enc_first(const struct enc_thread *t,
     return t->warp * ZIPCCL_SUBBLOCK + h * ENC_QUARTER + 8 * t->lane;
 }
 
-/* Sum of 'count' over the threads before this one, and over all.  Every thread calls it. */
-static __device__ __forceinline__ uint32_t enc_scan(struct enc_thread *t, uint32_t count,
-                                                    uint32_t *total)
+/*
+ * Sum of 'count' over the threads before this one, and over all.  Every thread calls it; two calls with
+ * the same 'buffer' (0 or 1) have a barrier between them besides their own.
+ */
+static __device__ __forceinline__ uint32_t enc_scan(const struct enc_thread *t, uint32_t buffer,
+                                                    uint32_t count, uint32_t *total)
 {
-    uint32_t *sums = t->sh->scan[t->scan];
+    uint32_t *sums = t->sh->scan[buffer];
     uint32_t upto = warp_scan(count, t->lane);
-    t->scan ^= 1;
     if (t->lane == 31)
         sums[t->warp] = upto;
     __syncthreads();
@@ -104,7 +105,8 @@ static __device__ __forceinline__ uint32_t enc_scan(struct enc_thread *t, uint32
 
 /*
  * Byte h of 'masks' marks elements of quarter h.  Fills 'places' with how many marked ones lie before
- * each quarter of this thread, in the order of the superblock, and returns how many there are.
+ * each quarter of this thread, in the order of the superblock, and returns how many there are.  As
+ * enc_scan() with buffer 0.
  */
 static __device__ __forceinline__ uint32_t enc_places(struct enc_thread *t, uint32_t masks,
                                                       uint32_t places[ENC_QUARTERS])
@@ -118,8 +120,7 @@ static __device__ __forceinline__ uint32_t enc_places(struct enc_thread *t, uint
     even = __shfl_sync(ALL_LANES, even, 31);
     odd = __shfl_sync(ALL_LANES, odd, 31);
     uint32_t sums[ENC_QUARTERS] = {even & 0xffff, odd & 0xffff, even >> 16, odd >> 16};
-    uint32_t *of_warps = t->sh->scan[t->scan];
-    t->scan ^= 1;
+    uint32_t *of_warps = t->sh->scan[0];
     if (t->lane == 0)
         of_warps[t->warp] = sums[0] + sums[1] + sums[2] + sums[3];
     __syncthreads();
@@ -161,13 +162,19 @@ static __device__ __forceinline__ uint32_t enc_element(const struct enc_source *
 /* Words that eight elements take. */
 #define ENC_WORDS(SPLIT) (2 * enc_fields[SPLIT].size)
 
-/* Elements i to i + 7, i a multiple of 8, to 'words'; zeros beyond the last one. */
+/* True if elements i to i + 7 can be loaded at once. */
+static __device__ __forceinline__ bool enc_is_wide(const struct enc_source *src, uint32_t i)
+{
+    return src->wide && i + 8 <= src->m;
+}
+
+/* Elements i to i + 7, i a multiple of 8, to 'words', where enc_is_wide(). */
 template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ void enc_load(const struct enc_source *src, uint32_t i,
-                                                uint32_t *words)
+static __device__ __forceinline__ void enc_load_wide(const struct enc_source *src, uint32_t i,
+                                                     uint32_t *words)
 {
     constexpr uint32_t size = enc_fields[SPLIT].size;
-    if (FLOATS && src->floats && src->wide && i + 8 <= src->m) {
+    if (FLOATS && src->floats) {
         const uint4 *p = (const uint4 *)(src->p + 4 * i);
         uint4 a = p[0], b = p[1];
         words[0] = enc_round<SPLIT>(a.x) | enc_round<SPLIT>(a.y) << 16;
@@ -176,19 +183,28 @@ static __device__ __forceinline__ void enc_load(const struct enc_source *src, ui
         words[3] = enc_round<SPLIT>(b.z) | enc_round<SPLIT>(b.w) << 16;
         return;
     }
-    if (!(FLOATS && src->floats) && src->wide && i + 8 <= src->m) {
-        const uint8_t *p = src->p + size * i;
-        if constexpr (size == 1) {
-            uint2 a = *(const uint2 *)p;
-            words[0] = a.x, words[1] = a.y;
-        } else {
-            SIMT_UNROLL
-            for (uint32_t k = 0; k < size / 2; k++) {
-                uint4 a = ((const uint4 *)p)[k];
-                words[4 * k] = a.x, words[4 * k + 1] = a.y;
-                words[4 * k + 2] = a.z, words[4 * k + 3] = a.w;
-            }
+    const uint8_t *p = src->p + size * i;
+    if constexpr (size == 1) {
+        uint2 a = *(const uint2 *)p;
+        words[0] = a.x, words[1] = a.y;
+    } else {
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < size / 2; k++) {
+            uint4 a = ((const uint4 *)p)[k];
+            words[4 * k] = a.x, words[4 * k + 1] = a.y;
+            words[4 * k + 2] = a.z, words[4 * k + 3] = a.w;
         }
+    }
+}
+
+/* The same anywhere; zeros beyond the last element. */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void enc_load(const struct enc_source *src, uint32_t i,
+                                                uint32_t *words)
+{
+    constexpr uint32_t size = enc_fields[SPLIT].size;
+    if (enc_is_wide(src, i)) {
+        enc_load_wide<SPLIT, FLOATS>(src, i, words);
         return;
     }
     SIMT_UNROLL

@@ -14,8 +14,15 @@
 #include "gpu/encode_choose.cuh"
 #include "gpu/encode_tiers.cuh"
 
-/* Elements that a thread keeps: none where they are too many registers. */
+/*
+ * Whether threads keep their elements in registers between the steps, where 64 registers suffice for
+ * that; else they are read again, mostly from the first-level cache.
+ */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define ENC_KEEPS(SPLIT) false
+#else
 #define ENC_KEEPS(SPLIT) (enc_fields[SPLIT].size <= 2)
+#endif
 
 /* A superblock between the two steps. */
 template <int SPLIT> struct enc_coded {
@@ -38,29 +45,53 @@ enc_again(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, int h, u
     }
 }
 
+/* OR of what eight elements differ from 'first' by, which is repeated in a word; 'left' are elements. */
+template <int SPLIT>
+static __device__ __forceinline__ uint32_t enc_differ(const uint32_t *words, uint32_t first,
+                                                      uint32_t left)
+{
+    constexpr uint32_t size = enc_fields[SPLIT].size;
+    uint32_t others = 0;
+    SIMT_UNROLL
+    for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
+        uint32_t bits = 0;
+        SIMT_UNROLL
+        for (uint32_t j = 0; j < 8; j++)
+            if (j * size / 4 == k && (left >> j & 1))
+                bits |= (size == 4 ? ~0u : (1u << 8 * size % 32) - 1) << 8 * (j * size % 4);
+        others |= (words[k] ^ first) & bits;
+    }
+    return others;
+}
+
 /* Read the elements.  True, for every thread, if all are equal.  Every thread calls it. */
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ bool enc_read(struct enc_thread *t, struct enc_coded<SPLIT> *c)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
-    uint32_t first = enc_element<SPLIT, FLOATS>(&t->sh->src, 0), others = 0;
+    constexpr uint32_t size = enc_fields[SPLIT].size, nwords = ENC_WORDS(SPLIT);
+    const struct enc_source *src = &t->sh->src;
+    uint32_t first = enc_element<SPLIT, FLOATS>(src, 0), others = 0;
     first = size == 1 ? bytes_of(first) : size == 2 ? first * 0x10001u : first;
-    SIMT_UNROLL
-    for (int h = 0; h < ENC_QUARTERS; h++) {
-        uint32_t words[ENC_WORDS(SPLIT)];
-        uint32_t left = bits_below((int)t->sh->src.m - (int)enc_first(t, (uint32_t)h));
-        enc_load<SPLIT, FLOATS>(&t->sh->src, enc_first(t, (uint32_t)h), words);
+    uint32_t kept[ENC_KEEPS(SPLIT) ? 1 : nwords];
+    if (src->wide && src->m == ZIPCCL_SUPERBLOCK) {
+        /* All loads are on their way before one is waited for. */
         SIMT_UNROLL
-        for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
-            /* Bits of elements that there are. */
-            uint32_t bits = 0;
-            SIMT_UNROLL
-            for (uint32_t j = 0; j < 8; j++)
-                if (j * size / 4 == k && (left >> j & 1))
-                    bits |= (size == 4 ? ~0u : (1u << 8 * size % 32) - 1) << 8 * (j * size % 4);
-            others |= (words[k] ^ first) & (left == 0xff ? ~0u : bits);
-            if constexpr (ENC_KEEPS(SPLIT))
-                c->words[(uint32_t)h * ENC_WORDS(SPLIT) + k] = words[k];
+        for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
+            uint32_t *words = ENC_KEEPS(SPLIT) ? c->words + h * nwords : kept;
+            enc_load_wide<SPLIT, FLOATS>(src, enc_first(t, h), words);
+            if (!ENC_KEEPS(SPLIT))
+                others |= enc_differ<SPLIT>(words, first, 0xff);
+        }
+        SIMT_UNROLL
+        for (uint32_t h = 0; ENC_KEEPS(SPLIT) && h < ENC_QUARTERS; h++)
+            others |= enc_differ<SPLIT>(c->words + h * nwords, first, 0xff);
+    } else {
+        SIMT_UNROLL
+        for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
+            uint32_t *words = ENC_KEEPS(SPLIT) ? c->words + h * nwords : kept;
+            enc_load<SPLIT, FLOATS>(src, enc_first(t, h), words);
+            others |=
+                enc_differ<SPLIT>(words, first, bits_below((int)src->m - (int)enc_first(t, h)));
         }
     }
     return !__syncthreads_or(others != 0);

@@ -104,7 +104,8 @@ static __device__ __forceinline__ uint32_t enc_sift(struct enc_thread *t, uint32
                     out[k * nbytes] = (uint8_t)(plane[k] & inside);
         }
         /* In place: everyone has read when the scan is done. */
-        uint32_t place = enc_scan(t, (uint32_t)__popc(escapes), &total);
+        uint32_t place =
+            enc_scan(t, start / (8 * ENC_THREADS) % 2, (uint32_t)__popc(escapes), &total);
         enc_append(x.x, x.y, escapes, d + kept + place);
         kept += total;
     }
@@ -174,7 +175,7 @@ static __device__ __forceinline__ void enc_bitmap(struct enc_thread *t)
     if (thread < ngroups)
         word = ((const uint2 *)sh->d)[thread];
     bool shown = (word.x | word.y) != 0;
-    uint32_t place = enc_scan(t, shown, &nshown);
+    uint32_t place = enc_scan(t, 1, shown, &nshown);
     if ((src->m - total) * size <= zipccl_bitmap_bytes(src->m, nshown))
         return;
     uint32_t heads = __ballot_sync(ALL_LANES, shown);
