@@ -48,8 +48,9 @@ static zipccl_status begin(struct zipccl_comm *comm, enum zipccl_dtype dtype, si
     if (count > SIZE_MAX / 2 / size / comm->transport->nranks)
         return zipccl_fail(&comm->error, ZIPCCL_ERR_ARG, "%zu elements on %u ranks exceed size_t",
                            count, comm->transport->nranks);
-    if (stream != NULL)
+    if (stream != NULL && comm->exec->ops->run == NULL)
         return fail(comm, ZIPCCL_ERR_ARG, "a stream is given, but this exec has none");
+    comm->stream = stream;
     return ZIPCCL_OK;
 }
 
@@ -64,12 +65,13 @@ static zipccl_status check_buffers(struct zipccl_comm *comm, size_t size, const 
     return ZIPCCL_OK;
 }
 
-bool zipccl_comm_has_native(const struct zipccl_comm *comm, const struct zipccl_call *call)
+void zipccl_comm_offers(const struct zipccl_comm *comm, struct zipccl_call *call)
 {
     const struct zipccl_transport *t = comm->transport;
 
-    return t->ops->native != NULL && t->ops->has_native != NULL &&
-           t->ops->has_native(t, call->op, call->dtype, call->redop);
+    call->has_native = t->ops->native != NULL && t->ops->has_native != NULL &&
+                       t->ops->has_native(t, call->op, call->dtype, call->redop);
+    call->whole = comm->exec->ops->run != NULL;
 }
 
 /* Staging grows and is kept. */
@@ -96,6 +98,8 @@ static zipccl_status execute(struct zipccl_comm *comm, struct zipccl_even_class 
     struct zipccl_exec *exec = comm->exec;
     uint64_t start, end;
 
+    if (exec->ops->run != NULL)
+        return exec->ops->run(exec, run, comm->transport, (void *)(uintptr_t)comm->stream, stats);
     if (cls == NULL || !cls->timed)
         return zipccl_execute(run, comm->transport, exec, stats);
     start = exec->ops->clock_ns(exec);
@@ -103,6 +107,21 @@ static zipccl_status execute(struct zipccl_comm *comm, struct zipccl_even_class 
     end = exec->ops->clock_ns(exec);
     zipccl_trials_note(&cls->trials, (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD),
                        end > start ? end - start : 0);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status give_staging(struct zipccl_comm *comm, struct zipccl_run *run)
+{
+    if (comm->exec->ops->run != NULL) /* it has its own */
+        return ZIPCCL_OK;
+    ZIPCCL_TRY(grow(comm, &comm->tx, run->plan->tx_bytes));
+    ZIPCCL_TRY(grow(comm, &comm->rx, run->plan->rx_bytes));
+    ZIPCCL_TRY(grow(comm, &comm->tmp, run->plan->tmp_bytes));
+    ZIPCCL_TRY(grow(comm, &comm->acc, run->plan->acc_bytes));
+    run->tx = comm->tx.p;
+    run->rx = comm->rx.p;
+    run->tmp = comm->tmp.p;
+    run->acc = comm->acc.p;
     return ZIPCCL_OK;
 }
 
@@ -116,14 +135,7 @@ static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call
     if (splits == NULL)
         ZIPCCL_TRY(zipccl_comm_class_before(comm, call, &cls));
     ZIPCCL_TRY(zipccl_comm_plan(comm, call, cls, &run.plan));
-    ZIPCCL_TRY(grow(comm, &comm->tx, run.plan->tx_bytes));
-    ZIPCCL_TRY(grow(comm, &comm->rx, run.plan->rx_bytes));
-    ZIPCCL_TRY(grow(comm, &comm->tmp, run.plan->tmp_bytes));
-    ZIPCCL_TRY(grow(comm, &comm->acc, run.plan->acc_bytes));
-    run.tx = comm->tx.p;
-    run.rx = comm->rx.p;
-    run.tmp = comm->tmp.p;
-    run.acc = comm->acc.p;
+    ZIPCCL_TRY(give_staging(comm, &run));
     if (splits != NULL) {
         run.send_counts = splits->send_counts;
         run.send_displs = splits->send_displs;
@@ -150,7 +162,7 @@ static zipccl_status run_call(struct zipccl_comm *comm, struct zipccl_call call,
     zipccl_status status;
     const char *text;
 
-    call.has_native = zipccl_comm_has_native(comm, &call);
+    zipccl_comm_offers(comm, &call);
     status = run_plan(comm, &call, send, recv, splits);
     if (status == ZIPCCL_OK) {
         comm->stats.calls++;
@@ -277,7 +289,7 @@ static zipccl_status run_uneven(struct zipccl_comm *comm, struct zipccl_call cal
                            &from));
     ZIPCCL_TRY(
         blocks_span(comm, size, recv, splits->recv_counts, splits->recv_displs, &call.count, &to));
-    ZIPCCL_TRY(begin(comm, call.dtype, call.count, NULL));
+    ZIPCCL_TRY(begin(comm, call.dtype, call.count, comm->stream));
     if (overlap(from, to))
         return fail(comm, ZIPCCL_ERR_ARG, "the send and receive blocks lie across each other");
     if (splits->send_counts[rank] != splits->recv_counts[rank])
@@ -303,6 +315,24 @@ zipccl_status zipccl_alltoallv(const void *send, const size_t *send_counts,
     if (send_counts == NULL || send_displs == NULL || recv_counts == NULL || recv_displs == NULL)
         return fail(comm, ZIPCCL_ERR_ARG, "counts or displacements are NULL");
     return run_uneven(comm, call, send, recv, &splits);
+}
+
+zipccl_status zipccl_comm_run_pairs(struct zipccl_comm *comm, const void *send,
+                                    const size_t *send_counts, const size_t *send_displs,
+                                    void *recv, const size_t *recv_counts,
+                                    const size_t *recv_displs, enum zipccl_dtype dtype,
+                                    void *stream)
+{
+    struct zipccl_call call = {.op = ZIPCCL_ALLTOALLV, .dtype = dtype};
+    struct splits splits = {send_counts, send_displs, recv_counts, recv_displs};
+    size_t size = zipccl_dtype_size(dtype);
+    struct span span;
+
+    ZIPCCL_TRY(begin(comm, dtype, 0, stream));
+    ZIPCCL_TRY(blocks_span(comm, size, send, send_counts, send_displs, &call.count, &span));
+    ZIPCCL_TRY(blocks_span(comm, size, recv, recv_counts, recv_displs, &call.count, &span));
+    ZIPCCL_TRY(begin(comm, dtype, call.count, stream));
+    return call.count == 0 ? ZIPCCL_OK : run_call(comm, call, send, recv, &splits);
 }
 
 static bool peer_is_wrong(const struct zipccl_comm *comm, int peer, size_t count)

@@ -117,6 +117,21 @@ static zipccl_status post_words(struct zipccl_transport *t, const uint8_t *mine,
     return ZIPCCL_OK;
 }
 
+static zipccl_status exchange_words(struct zipccl_transport *t, const uint8_t *mine, uint8_t *bytes,
+                                    size_t nbytes)
+{
+    zipccl_status status, ended;
+
+    if (t->ops->gather != NULL)
+        return t->ops->gather(t, mine, nbytes, bytes);
+    ZIPCCL_TRY(t->ops->group_begin(t));
+    status = post_words(t, mine, bytes, nbytes);
+    if (status != ZIPCCL_OK)
+        t->ops->abort(t);
+    ended = t->ops->group_end(t); /* in any case: the buffers go away */
+    return status != ZIPCCL_OK ? status : ended;
+}
+
 zipccl_status zipccl_comm_gather_words(struct zipccl_transport *t, const uint64_t *mine, uint32_t n,
                                        uint64_t *all)
 {
@@ -129,16 +144,7 @@ zipccl_status zipccl_comm_gather_words(struct zipccl_transport *t, const uint64_
 
         for (uint32_t i = 0; i < n; i++)
             zipccl_put_u64(own + 8 * (size_t)i, mine[i]);
-        status = t->ops->group_begin(t);
-        if (status == ZIPCCL_OK) {
-            zipccl_status ended;
-
-            status = post_words(t, own, bytes, nbytes);
-            if (status != ZIPCCL_OK)
-                t->ops->abort(t);
-            ended = t->ops->group_end(t); /* in any case: the buffers go away */
-            status = status != ZIPCCL_OK ? status : ended;
-        }
+        status = exchange_words(t, own, bytes, nbytes);
     }
     for (size_t i = 0; status == ZIPCCL_OK && i < (size_t)t->nranks * n; i++)
         all[i] = zipccl_get_u64(bytes + 8 * i);

@@ -94,7 +94,7 @@ static zipccl_status prepare_pair(struct zipccl_comm *comm, struct loading *l, s
     const struct zipccl_pair_rule *rule;
     uint64_t *word = &l->words[WORD_PAIRS + (from->incoming ? l->state.nranks : 0) + from->peer];
 
-    call.has_native = zipccl_comm_has_native(comm, &call);
+    zipccl_comm_offers(comm, &call);
     ZIPCCL_TRY(zipccl_comm_settle_pairs(comm, &call, &rule));
     if (rule->classes == NULL)
         return wrong_class(comm, from->op, from->dtype, "pairs have no classes here");

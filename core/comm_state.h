@@ -89,6 +89,7 @@ struct zipccl_comm {
     int8_t *pair_classes; /* [4 * nranks] of a call: classes out and in, fits out and in */
     struct zipccl_comm_stats stats;
     struct zipccl_error error;
+    const void *stream; /* of the call under way */
 };
 
 /*
@@ -178,8 +179,8 @@ void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call 
 zipccl_status zipccl_comm_settle_pairs(struct zipccl_comm *comm, const struct zipccl_call *call,
                                        const struct zipccl_pair_rule **out);
 
-/* True if the transport offers 'call' itself. */
-bool zipccl_comm_has_native(const struct zipccl_comm *comm, const struct zipccl_call *call);
+/* Fill in what transport and exec offer for 'call'. */
+void zipccl_comm_offers(const struct zipccl_comm *comm, struct zipccl_call *call);
 
 /* Version and digests of the settings; the options without what is to be learnt. */
 struct zipccl_comm_settings {
@@ -187,6 +188,16 @@ struct zipccl_comm_settings {
     uint64_t options, params, topology;
 };
 void zipccl_comm_settings(const struct zipccl_comm *comm, struct zipccl_comm_settings *out);
+
+/*
+ * zipccl_alltoallv() for blocks anywhere in memory, and for ranks of which only the two ends of each message
+ * call: nothing checks that blocks do not overlap.
+ */
+zipccl_status zipccl_comm_run_pairs(struct zipccl_comm *comm, const void *send,
+                                    const size_t *send_counts, const size_t *send_displs,
+                                    void *recv, const size_t *recv_counts,
+                                    const size_t *recv_displs, enum zipccl_dtype dtype,
+                                    void *stream);
 
 void zipccl_comm_plans_destroy(struct zipccl_comm *comm);
 void zipccl_comm_classes_destroy(struct zipccl_comm *comm);

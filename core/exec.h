@@ -13,6 +13,9 @@
 #include "core/split.h"
 
 struct zipccl_exec;
+struct zipccl_run; /* executor.h */
+struct zipccl_run_stats;
+struct zipccl_transport;
 struct zipccl_lane_task; /* a running lane, opaque to all but its exec */
 struct zipccl_event;     /* counts up from 0; waiters wait for a value at least as high */
 
@@ -69,6 +72,21 @@ struct zipccl_exec_ops {
                                   struct zipccl_encoder *encoder);
     zipccl_status (*encode_rest)(struct zipccl_exec *e, struct zipccl_encoder *encoder,
                                  size_t *nbytes);
+    /*
+     * Run a plan on a device: enqueue it into 'stream', with staging of the exec's own ('run' has none).
+     * As zipccl_execute(), but what was enqueued may go on after it returns.  NULL: zipccl_execute()
+     * does, and calls take no stream.  Such an exec codes messages in one go, and then
+     *   - encode_many() only starts the work; nbytes and status of slices are filled in by run() before
+     *     it calls zipccl_run_keep(), and the room behind a message is zeroed by the kernel;
+     *   - decode(), decode_sum(), copy() and zero() only start theirs.
+     */
+    zipccl_status (*run)(struct zipccl_exec *e, const struct zipccl_run *run,
+                         struct zipccl_transport *transport, void *stream,
+                         struct zipccl_run_stats *stats);
+    /* As zipccl_message_read() for a message of 'n' elements of 'dtype' at 'at', whose header has been
+     * looked at on the device before; NULL: it is host memory. */
+    zipccl_status (*message_read)(struct zipccl_exec *e, enum zipccl_dtype dtype, size_t n,
+                                  const void *at, struct zipccl_message *message);
 };
 
 struct zipccl_exec {

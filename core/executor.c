@@ -145,7 +145,7 @@ static bool can_run(const struct zipccl_run_state *s, const struct zipccl_step *
     return step->kind != ZIPCCL_STEP_REDUCE || (reduces && step->first && step->round);
 }
 
-/* Refuse what this executor does not run, before any byte moves. */
+/* Refuse what no executor runs, before any byte moves. */
 static zipccl_status check(const struct zipccl_run_state *s)
 {
     const struct zipccl_plan *plan = s->plan;
@@ -156,9 +156,11 @@ static zipccl_status check(const struct zipccl_run_state *s)
     if (uneven && (s->run->send_counts == NULL || s->run->send_displs == NULL ||
                    s->run->recv_counts == NULL || s->run->recv_displs == NULL))
         return ZIPCCL_ERR_ARG;
+    if (plan->nslots > UINT8_MAX)
+        return ZIPCCL_ERR_ARG;
     if ((plan->tx_bytes > 0 && s->run->tx == NULL) || (plan->rx_bytes > 0 && s->run->rx == NULL) ||
         (plan->tmp_bytes > 0 && s->run->tmp == NULL) ||
-        (plan->acc_bytes > 0 && s->run->acc == NULL))
+        (plan->acc_bytes > 0 && s->run->acc == NULL && s->exec->ops->decode_sum == NULL))
         return ZIPCCL_ERR_ARG;
     for (uint32_t p = 0; uneven && p < s->nranks; p++)
         if (s->run->send_counts[p] > plan->count || s->run->recv_counts[p] > plan->count)
@@ -179,34 +181,37 @@ static bool is_split(const struct zipccl_plan *plan)
     return false;
 }
 
-/* Allocate what steps leave for each other. */
-static zipccl_status state_init(struct zipccl_run_state *s)
+/* Allocate what steps leave for each other in one slot. */
+static zipccl_status slot_init(struct zipccl_slot_state *slot, size_t n, bool split)
 {
-    size_t n = s->nranks, nsteps = s->plan->nsteps, nslots = s->plan->nslots;
+    slot->size_out = calloc(2 * n, sizeof *slot->size_out);
+    slot->over_out = calloc(4 * n, sizeof *slot->over_out);
+    slot->slices = calloc(n, sizeof *slot->slices);
+    slot->encoded = calloc(n, sizeof *slot->encoded);
+    slot->encoders = split ? calloc(n, sizeof *slot->encoders) : NULL;
+    if (slot->size_out == NULL || slot->over_out == NULL || slot->slices == NULL ||
+        slot->encoded == NULL || (slot->encoders == NULL && split))
+        return ZIPCCL_ERR_NOMEM;
+    slot->size_in = slot->size_out + n;
+    slot->over_in = slot->over_out + n;
+    slot->void_out = slot->over_out + 2 * n;
+    slot->void_in = slot->over_out + 3 * n;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status allocate(struct zipccl_run_state *s)
+{
+    size_t n = s->nranks, nsteps = s->plan->nsteps;
+    bool split = is_split(s->plan);
 
     s->armed = calloc(nsteps + 1, sizeof *s->armed);
     s->raw_exchange = malloc((nsteps + 1) * sizeof *s->raw_exchange);
     s->words = calloc(2 * n, 4);
-    s->slices = calloc(n, sizeof *s->slices);
-    s->encoded = calloc(n, sizeof *s->encoded);
     s->terms = calloc(n, sizeof *s->terms);
-    if (s->armed == NULL || s->raw_exchange == NULL || s->words == NULL || s->slices == NULL ||
-        s->encoded == NULL || s->terms == NULL)
+    if (s->armed == NULL || s->raw_exchange == NULL || s->words == NULL || s->terms == NULL)
         return ZIPCCL_ERR_NOMEM;
-    for (size_t i = 0; i < nslots; i++) {
-        struct zipccl_slot_state *slot = &s->slots[i];
-
-        slot->size_out = calloc(2 * n, sizeof *slot->size_out);
-        slot->over_out = calloc(4 * n, sizeof *slot->over_out);
-        slot->encoders = is_split(s->plan) ? calloc(n, sizeof *slot->encoders) : NULL;
-        if (slot->size_out == NULL || slot->over_out == NULL ||
-            (slot->encoders == NULL && is_split(s->plan)))
-            return ZIPCCL_ERR_NOMEM;
-        slot->size_in = slot->size_out + n;
-        slot->over_in = slot->over_out + n;
-        slot->void_out = slot->over_out + 2 * n;
-        slot->void_in = slot->over_out + 3 * n;
-    }
+    for (size_t i = 0; i < s->plan->nslots; i++)
+        ZIPCCL_TRY(slot_init(&s->slots[i], n, split));
     for (size_t i = 0; i < nsteps; i++)
         s->raw_exchange[i] = ZIPCCL_STEP_NONE;
     for (size_t i = 0; i < nsteps; i++) {
@@ -218,25 +223,52 @@ static zipccl_status state_init(struct zipccl_run_state *s)
     return ZIPCCL_OK;
 }
 
-static void state_free(struct zipccl_run_state *s)
+zipccl_status zipccl_run_state_init(struct zipccl_run_state *s, const struct zipccl_run *run,
+                                    struct zipccl_transport *transport, struct zipccl_exec *exec)
 {
-    for (size_t i = 0; i < s->plan->nslots; i++) {
+    s->run = run;
+    s->plan = run->plan;
+    s->transport = transport;
+    s->exec = exec;
+    exec->effort = (enum zipccl_effort)run->plan->effort;
+    s->rank = transport->rank;
+    s->nranks = transport->nranks;
+    s->element = zipccl_dtype_size((enum zipccl_dtype)run->plan->dtype);
+    s->codec.fit = ZIPCCL_NUM_CLASSES;
+    ZIPCCL_TRY(check(s));
+    return allocate(s);
+}
+
+void zipccl_run_state_free(struct zipccl_run_state *s)
+{
+    for (size_t i = 0; i < sizeof s->slots / sizeof *s->slots; i++) {
         free(s->slots[i].size_out);
         free(s->slots[i].over_out);
+        free(s->slots[i].slices);
+        free(s->slots[i].encoded);
         free(s->slots[i].encoders);
     }
     free(s->armed);
     free(s->raw_exchange);
     free(s->words);
-    free(s->slices);
-    free(s->encoded);
     free(s->terms);
 }
 
-static zipccl_status prepare_and_run(struct lanes *lanes)
+void zipccl_run_state_stats(const struct zipccl_run_state *s, struct zipccl_run_stats *stats)
+{
+    stats->raw_bytes = s->wire.raw_bytes;
+    stats->wire_bytes = s->wire.wire_bytes;
+    stats->overflows = s->codec.overflows;
+    stats->raw_resends = s->wire.raw_resends;
+    stats->fit = s->codec.fit;
+    stats->coded_raw_bytes = s->codec.coded_raw_bytes;
+    stats->coded_bytes = s->codec.coded_bytes;
+}
+
+static zipccl_status run_with_events(struct lanes *lanes)
 {
     struct zipccl_run_state *s = &lanes->state;
-    zipccl_status status = state_init(s);
+    zipccl_status status = ZIPCCL_OK;
 
     for (unsigned lane = 0; lane < NUM_LANES && status == ZIPCCL_OK; lane++)
         status = s->exec->ops->event_create(s->exec, &lanes->progress[lane]);
@@ -245,7 +277,6 @@ static zipccl_status prepare_and_run(struct lanes *lanes)
     for (unsigned lane = 0; lane < NUM_LANES; lane++)
         if (lanes->progress[lane] != NULL)
             s->exec->ops->event_destroy(s->exec, lanes->progress[lane]);
-    state_free(s);
     return status;
 }
 
@@ -253,32 +284,15 @@ zipccl_status zipccl_execute(const struct zipccl_run *run, struct zipccl_transpo
                              struct zipccl_exec *exec, struct zipccl_run_stats *stats)
 {
     struct lanes *lanes = calloc(1, sizeof *lanes);
-    struct zipccl_run_state *s;
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     if (lanes != NULL) {
-        s = &lanes->state;
-        s->run = run;
-        s->plan = run->plan;
-        s->transport = transport;
-        s->exec = exec;
-        exec->effort = (enum zipccl_effort)run->plan->effort;
-        s->rank = transport->rank;
-        s->nranks = transport->nranks;
-        s->element = zipccl_dtype_size((enum zipccl_dtype)run->plan->dtype);
-        s->codec.fit = ZIPCCL_NUM_CLASSES;
-        status = run->plan->nslots > UINT8_MAX ? ZIPCCL_ERR_ARG : check(s);
+        status = zipccl_run_state_init(&lanes->state, run, transport, exec);
         if (status == ZIPCCL_OK)
-            status = prepare_and_run(lanes);
-        if (status == ZIPCCL_OK && stats != NULL) {
-            stats->raw_bytes = s->wire.raw_bytes;
-            stats->wire_bytes = s->wire.wire_bytes;
-            stats->overflows = s->codec.overflows;
-            stats->raw_resends = s->wire.raw_resends;
-            stats->fit = s->codec.fit;
-            stats->coded_raw_bytes = s->codec.coded_raw_bytes;
-            stats->coded_bytes = s->codec.coded_bytes;
-        }
+            status = run_with_events(lanes);
+        if (status == ZIPCCL_OK && stats != NULL)
+            zipccl_run_state_stats(&lanes->state, stats);
+        zipccl_run_state_free(&lanes->state);
         free(lanes);
     }
     if (status != ZIPCCL_OK)

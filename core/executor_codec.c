@@ -24,8 +24,9 @@ void zipccl_keep_fit(struct zipccl_run_state *s, const struct zipccl_step *step,
 /* Add the block for member 'p' to the messages to be encoded, or copy it if it is too short, or code
  * what is left of it. */
 static zipccl_status add_one(struct zipccl_run_state *s, const struct zipccl_step *step,
-                             const struct zipccl_group *g, uint32_t p, uint32_t b, size_t *nslices)
+                             const struct zipccl_group *g, uint32_t p, uint32_t b)
 {
+    struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
     const char *src = zipccl_place_from(s, &step->src, g, p, b);
     char *dst = zipccl_place_to(s, &step->dst, g, p, b);
     size_t n = zipccl_step_n_out(s, step, g, p, b);
@@ -35,26 +36,26 @@ static zipccl_status add_one(struct zipccl_run_state *s, const struct zipccl_ste
 
     if (split.early > 0)
         return zipccl_encode_rest(s, step, g, p, b, &split);
-    s->slots[step->dst.slot].over_out[index] = false;
+    slot->over_out[index] = false;
     if (!zipccl_step_codes(s, step, n, cls)) {
         s->exec->ops->copy(s->exec, dst, src, n * s->element);
         return ZIPCCL_OK;
     }
-    s->encoded[*nslices] = index;
-    s->slices[(*nslices)++] = (struct zipccl_slice){
+    slot->encoded[slot->nslices] = index;
+    slot->slices[slot->nslices++] = (struct zipccl_slice){
         .src = src, .n = n, .dst = dst, .capacity = zipccl_step_capacity(s, step, n, cls)};
     return ZIPCCL_OK;
 }
 
-static zipccl_status encode_slices(struct zipccl_run_state *s, size_t nslices)
+static zipccl_status encode_slices(struct zipccl_run_state *s, struct zipccl_slot_state *slot)
 {
     const struct zipccl_exec_ops *ops = s->exec->ops;
     enum zipccl_dtype dtype = (enum zipccl_dtype)s->plan->dtype;
 
     if (ops->encode_many != NULL)
-        return ops->encode_many(s->exec, dtype, s->slices, nslices);
-    for (size_t i = 0; i < nslices; i++) {
-        struct zipccl_slice *slice = &s->slices[i];
+        return ops->encode_many(s->exec, dtype, slot->slices, slot->nslices);
+    for (size_t i = 0; i < slot->nslices; i++) {
+        struct zipccl_slice *slice = &slot->slices[i];
 
         slice->status = ops->encode(s->exec, dtype, slice->src, slice->n, slice->dst,
                                     slice->capacity, &slice->nbytes);
@@ -80,28 +81,40 @@ static zipccl_status keep(struct zipccl_run_state *s, const struct zipccl_step *
     slot->void_out[index] = false;
     zipccl_keep_fit(s, step, p, slice->n, slice->nbytes, slot->over_out[index]);
     /* What a fixed message does not fill is sent as well: zeros, never stale memory. */
-    if (step->form == ZIPCCL_FORM_FIXED)
+    if (step->form == ZIPCCL_FORM_FIXED && s->exec->ops->run == NULL)
         s->exec->ops->zero(s->exec, (char *)slice->dst + slice->nbytes,
                            slice->capacity - slice->nbytes);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_run_keep(struct zipccl_run_state *s, struct zipccl_slot_state *slot)
+{
+    size_t nslices = slot->nslices;
+
+    slot->nslices = 0;
+    for (size_t i = 0; i < nslices; i++)
+        ZIPCCL_TRY(keep(s, slot->encode, &slot->slices[i], slot->encoded[i],
+                        slot->encoded[i] / slot->encode->nblocks));
     return ZIPCCL_OK;
 }
 
 static zipccl_status encode(struct zipccl_run_state *s, const struct zipccl_step *step)
 {
     struct zipccl_group g = zipccl_step_group(s, step);
-    size_t nslices = 0;
+    struct zipccl_slot_state *slot = &s->slots[step->dst.slot];
     zipccl_status status;
 
+    slot->nslices = 0;
+    slot->encode = step;
     for (uint32_t p = 0; p < g.size; p++)
         for (uint32_t b = 0; b < g.nblocks; b++)
             if (zipccl_step_encodes(s, step, &g, p, b))
-                ZIPCCL_TRY(add_one(s, step, &g, p, b, &nslices));
-    status = encode_slices(s, nslices);
+                ZIPCCL_TRY(add_one(s, step, &g, p, b));
+    status = encode_slices(s, slot);
     if (status != ZIPCCL_OK && status != ZIPCCL_ERR_OVERFLOW)
         return status;
-    for (size_t i = 0; i < nslices; i++)
-        ZIPCCL_TRY(keep(s, step, &s->slices[i], s->encoded[i], s->encoded[i] / g.nblocks));
-    return ZIPCCL_OK;
+    /* A device has only started; its run() keeps them when it knows. */
+    return s->exec->ops->run == NULL ? zipccl_run_keep(s, slot) : ZIPCCL_OK;
 }
 
 const char *zipccl_step_resent(const struct zipccl_run_state *s, const struct zipccl_step *step,

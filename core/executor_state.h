@@ -17,11 +17,15 @@
 /* Of one staging slot; arrays by message: member * nblocks + block, where a message to all is under
  * its sender.  No step has more than nranks of them. */
 struct zipccl_slot_state {
-    size_t *size_out, *size_in;      /* [nranks] message bytes; of one in parts its tail's */
-    bool *over_out, *over_in;        /* [nranks] did not fit */
-    bool *void_out, *void_in;        /* [nranks] EXACT, in parts: what left early is void */
-    struct zipccl_encoder *encoders; /* [nranks] of messages whose early part has been coded */
-    size_t rx_stride;                /* bytes between the members' messages as they arrived */
+    size_t *size_out, *size_in;       /* [nranks] message bytes; of one in parts its tail's */
+    bool *over_out, *over_in;         /* [nranks] did not fit */
+    bool *void_out, *void_in;         /* [nranks] EXACT, in parts: what left early is void */
+    struct zipccl_encoder *encoders;  /* [nranks] of messages whose early part has been coded */
+    size_t rx_stride;                 /* bytes between the members' messages as they arrived */
+    struct zipccl_slice *slices;      /* [nranks] what the last ENCODE coded, */
+    uint32_t *encoded;                /* [nranks] their places in the arrays, */
+    size_t nslices;                   /* how many, */
+    const struct zipccl_step *encode; /* and that step */
 };
 
 struct zipccl_run_state {
@@ -35,11 +39,24 @@ struct zipccl_run_state {
     bool *armed;                         /* [nsteps] RESOLVE saw an overflow */
     uint16_t *raw_exchange;              /* [nsteps] of a RESOLVE: its raw EXCHANGE, or NONE */
     uint8_t *words;                      /* [2 * nranks * 4] sizes as they travel: out, then in */
-    struct zipccl_slice *slices;         /* [nranks] what an ENCODE sends */
-    uint32_t *encoded;                   /* [nranks] their places in the slot's arrays */
     struct zipccl_term *terms;           /* [nranks] what a REDUCE adds up */
     struct zipccl_run_stats wire, codec; /* one per lane, so that they share nothing */
 };
+
+/*
+ * Around a run, for whoever walks the steps (zipccl_execute(), exec->ops->run).
+ *
+ * init  start 's' for 'run': refuse what no executor runs, before any byte moves, and allocate what
+ *       steps leave for each other; zipccl_run_state_free() in any case
+ * stats what the run did
+ */
+zipccl_status zipccl_run_state_init(struct zipccl_run_state *s, const struct zipccl_run *run,
+                                    struct zipccl_transport *transport, struct zipccl_exec *exec);
+void zipccl_run_state_free(struct zipccl_run_state *s);
+void zipccl_run_state_stats(const struct zipccl_run_state *s, struct zipccl_run_stats *stats);
+
+/* Keep what became of the messages of the last ENCODE into 'slot', whose slices are filled in. */
+zipccl_status zipccl_run_keep(struct zipccl_run_state *s, struct zipccl_slot_state *slot);
 
 /* Run one step; statuses as zipccl_execute(). */
 zipccl_status zipccl_run_codec_step(struct zipccl_run_state *s, const struct zipccl_step *step);

@@ -16,6 +16,9 @@
 /* In the word of a message in parts: they do not stand, it follows whole. */
 #define VOID_BIT 0x80000000u
 
+/* Of messages on a device, gpu/kernels.h. */
+#define DEVICE_ALIGN 16u
+
 /* A contiguous piece of what an EXCHANGE sends to a member. */
 struct piece {
     size_t at, nbytes; /* from the start of the message's place */
@@ -137,6 +140,9 @@ static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step
                 continue;
             most = nbytes > most ? nbytes : most;
         }
+    /* On a ring they lie end to end, and kernels want them aligned. */
+    if (s->exec->ops->run != NULL && step->lowering == ZIPCCL_LOWER_RING)
+        most = (most + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
     return most;
 }
 
@@ -326,10 +332,14 @@ static zipccl_status read_header(const struct zipccl_run_state *s, const struct 
 {
     struct zipccl_place src = zipccl_place_arrived(s, step->src);
     int cls = zipccl_step_class_in(s, step, p), fit;
+    const void *at = zipccl_place_from(s, &src, g, p, b);
     struct zipccl_message message;
 
-    ZIPCCL_TRY(zipccl_message_read(zipccl_place_from(s, &src, g, p, b),
-                                   zipccl_step_capacity(s, step, n, cls), &message));
+    if (s->exec->ops->message_read != NULL)
+        ZIPCCL_TRY(s->exec->ops->message_read(s->exec, (enum zipccl_dtype)s->plan->dtype, n, at,
+                                              &message));
+    else
+        ZIPCCL_TRY(zipccl_message_read(at, zipccl_step_capacity(s, step, n, cls), &message));
     if (message.n != n || (uint32_t)message.dtype != s->plan->dtype)
         return ZIPCCL_ERR_CORRUPT;
     *over = message.flags & ZIPCCL_MESSAGE_OVERFLOW;

@@ -33,6 +33,7 @@ struct zipccl_call {
     size_t count;    /* NCCL argument: all_gather send count, reduce_scatter receive count,
                            alltoall per peer, all_reduce and broadcast whole; uneven: largest pair */
     bool has_native; /* the transport offers this op itself */
+    bool whole;      /* the exec codes messages in one go: no plans with parts */
     enum zipccl_effort effort; /* plans are built with it; for the chooser see zipccl_choose() */
 };
 

@@ -62,6 +62,9 @@ struct zipccl_transport_ops {
     /* Text of the first failure that this transport saw, naming ranks; "" if none; NULL if the
      * transport keeps no text.  Valid until destroy. */
     const char *(*error_text)(const struct zipccl_transport *t);
+    /* Gather 'nbytes' of host memory of each rank into 'all' [nranks * nbytes], in rank order, and wait
+     * for it: what communicators tell each other.  NULL: send() and recv() take host memory. */
+    zipccl_status (*gather)(struct zipccl_transport *t, const void *mine, size_t nbytes, void *all);
 };
 
 /* First member of every transport's own struct. */

@@ -101,7 +101,8 @@ static void add_decode(struct zipccl_coded *coded, struct slot *slot, uint32_t c
 
 bool zipccl_serves_split(const struct zipccl_call *call)
 {
-    return zipccl_dtype_compressible(call->dtype) && call->count >= ZIPCCL_SPLIT_LEAST_N &&
+    return !call->whole && zipccl_dtype_compressible(call->dtype) &&
+           call->count >= ZIPCCL_SPLIT_LEAST_N &&
            (zipccl_serves_direct(call) || call->op == ZIPCCL_BROADCAST);
 }
 
