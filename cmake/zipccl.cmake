@@ -3,11 +3,14 @@
 
 # Strict C11 hides POSIX, so it is named; contraction would change the bits of reductions.
 add_compile_definitions(_POSIX_C_SOURCE=200809L)
+# CUDA files have flags of their own (zipccl_cuda.cmake): nvcc knows none of these.
+set(zipccl_warnings -Wall -Wextra -Wshadow -Wpointer-arith -Wvla -Wwrite-strings
+    -ffp-contract=off -fno-math-errno -fvisibility=hidden)
 add_compile_options(
-    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
-    -Wwrite-strings -ffp-contract=off -fno-math-errno -fvisibility=hidden)
+    "$<$<COMPILE_LANGUAGE:C>:${zipccl_warnings};-Wstrict-prototypes;-Wmissing-prototypes>"
+    "$<$<COMPILE_LANGUAGE:CXX>:${zipccl_warnings}>")
 if(ZIPCCL_WERROR)
-    add_compile_options(-Werror)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
 if(ZIPCCL_SANITIZE)
     add_compile_options(-fsanitize=${ZIPCCL_SANITIZE} -fno-omit-frame-pointer)
@@ -72,20 +75,8 @@ if(ZIPCCL_WITH_MPI)
         endif()
     endif()
 endif()
-set(ZIPCCL_HAVE_CUDA OFF)
-set(ZIPCCL_HAVE_NCCL OFF)
-if(ZIPCCL_WITH_CUDA)
-    find_package(CUDAToolkit QUIET)
-    if(CUDAToolkit_FOUND)
-        set(ZIPCCL_HAVE_CUDA ON)
-        find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-        find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
-        if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
-            set(ZIPCCL_HAVE_NCCL ON)
-        endif()
-    endif()
-endif()
-message(STATUS "optional: MPI ${ZIPCCL_HAVE_MPI}, CUDA ${ZIPCCL_HAVE_CUDA}, NCCL ${ZIPCCL_HAVE_NCCL}")
+include(cmake/zipccl_cuda.cmake)
+message(STATUS "optional: MPI ${ZIPCCL_HAVE_MPI}, CUDA ${ZIPCCL_HAVE_CUDA}, nvcc ${ZIPCCL_HAVE_NVCC}, NCCL ${ZIPCCL_HAVE_NCCL}, emulator ${ZIPCCL_HAVE_EMULATOR}")
 
 # zipccl_library(NAME SOURCES... ) - a static library with the one include root
 function(zipccl_library name)

@@ -1,0 +1,74 @@
+/*
+ * test_nccl.cpp - the NCCL double between threads: all collectives, eager and captured, with delays
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "gpu/tests/emu/check.h"
+#include "gpu/tests/emu/emu.h"
+#include "gpu/tests/emu/nccl_rank.h"
+
+static void run(int n, void (*rank)(int, int, const ncclUniqueId *))
+{
+    ncclUniqueId id;
+    std::vector<std::thread> threads;
+    CHECK_OK(ncclGetUniqueId(&id));
+    for (int r = 0; r < n; r++) {
+        threads.emplace_back(rank, r, n, &id);
+    }
+    for (std::thread &t : threads) {
+        t.join();
+    }
+}
+
+/* One thread, several devices: calls of all ranks in one group. */
+static void one_thread(void)
+{
+    enum { N = 3, BYTES = 4096 };
+    ncclComm_t comms[N], halves[N];
+    void *p[N];
+    CHECK_OK(ncclCommInitAll(comms, N, nullptr));
+    CHECK_OK(ncclGroupStart());
+    for (int r = 0; r < N; r++) {
+        CHECK_OK(ncclCommSplit(comms[r], 0, r, &halves[r], nullptr));
+    }
+    CHECK_OK(ncclGroupEnd());
+    CHECK_OK(ncclGroupStart());
+    for (int r = 0; r < N; r++) {
+        CHECK_OK(cudaSetDevice(r));
+        CHECK_OK(ncclMemAlloc(&p[r], BYTES * N));
+        CHECK_OK(cudaMemset(p[r], r + 1, BYTES * N));
+        CHECK_OK(ncclAllGather((char *)p[r] + r * BYTES, p[r], BYTES, ncclUint8, halves[r], 0));
+    }
+    CHECK_OK(ncclGroupEnd());
+    for (int r = 0; r < N; r++) {
+        std::vector<char> got(BYTES * N);
+        CHECK_OK(cudaSetDevice(r));
+        CHECK_OK(cudaMemcpy(got.data(), p[r], got.size(), cudaMemcpyDeviceToHost));
+        CHECK(got[0] == 1 && got[BYTES] == 2 && got[BYTES * N - 1] == N);
+        CHECK_OK(ncclMemFree(p[r]));
+        CHECK_OK(ncclCommDestroy(halves[r]));
+        CHECK_OK(ncclCommDestroy(comms[r]));
+    }
+    CHECK_OK(cudaSetDevice(0));
+}
+
+int main(void)
+{
+    struct emu_options o;
+    emu_default_options(&o);
+    for (int n : {2, 3, 5, 8}) {
+        run(n, nccl_rank);
+    }
+    run(2, nccl_rank_types);
+    run(3, nccl_rank_types);
+    one_thread();
+    o.delay_us = 300;
+    o.seed = 5;
+    emu_set_options(&o);
+    run(3, nccl_rank);
+    return check_result("nccl");
+}
