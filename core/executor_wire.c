@@ -140,9 +140,10 @@ static size_t longest(const struct zipccl_run_state *s, const struct zipccl_step
                 continue;
             most = nbytes > most ? nbytes : most;
         }
-    /* They lie end to end, and kernels want them aligned. */
-    return s->exec->ops->run == NULL ? most
-                                     : (most + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
+    /* On a ring they lie end to end, and kernels want them aligned. */
+    if (s->exec->ops->run != NULL && step->lowering == ZIPCCL_LOWER_RING)
+        most = (most + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
+    return most;
 }
 
 /*

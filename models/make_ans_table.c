@@ -267,8 +267,10 @@ int main(int argc, char **argv)
             " * {top, octaves, {frequencies of the escapes}, length of an escape, {frequencies}, "
             "{lengths of octaves}};\n * lengths in 1/8 bit.\n *\n"
             " * SPDX-License-Identifier: Apache-2.0\n */\n"
-            "static const struct zipccl_ans_law ans_laws[ZIPCCL_ANS_SHAPES * "
-            "ZIPCCL_ANS_PHASES] = {\n");
+            "#ifndef ZIPCCL_ANS_LAWS\n"
+            "#define ZIPCCL_ANS_LAWS static const struct zipccl_ans_law ans_laws\n"
+            "#endif\n"
+            "ZIPCCL_ANS_LAWS[ZIPCCL_ANS_SHAPES * ZIPCCL_ANS_PHASES] = {\n");
     for (int s = 0; s < ZIPCCL_ANS_SHAPES; s++) {
         struct shape shape;
         compute(spreads[s], &shape);

@@ -120,7 +120,7 @@ extern const struct zipccl_ans_kernels zipccl_ans_avx512;
 #endif
 
 /* Number of the law of 'shape' at 'phase', and what the model says about it. */
-static inline int zipccl_ans_law_of(int shape, int phase)
+static ZIPCCL_HOSTDEV inline int zipccl_ans_law_of(int shape, int phase)
 {
     return shape * ZIPCCL_ANS_PHASES + phase;
 }

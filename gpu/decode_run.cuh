@@ -1,0 +1,226 @@
+/*
+ * decode_run.cuh - from a message and a number to a superblock's elements where they go
+ *
+ * Shared by the kernels that decode to elements, that add to sums in memory, and that add up terms.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_GPU_DECODE_RUN_CUH
+#define ZIPCCL_GPU_DECODE_RUN_CUH
+
+#include "gpu/decode_elements.cuh"
+#include "gpu/decode_index.cuh"
+
+static __device__ inline bool is_aligned16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+/* Once, before the first superblock. */
+static __device__ inline void begin_shared(struct decode_shared *sh)
+{
+    if (threadIdx.x < 16)
+        sh->fill[threadIdx.x] = fill_selector(threadIdx.x);
+}
+
+/* Say in a message's result that its bytes are no message's. */
+static __device__ inline void tell_corrupt(const struct decode_launch *p, uint32_t i)
+{
+    if (threadIdx.x == 0)
+        atomicExch(&p->in.d_results[i].error, (uint32_t)ZIPCCL_ERR_CORRUPT);
+}
+
+/*
+ * Read the entry of superblock s of message i, and place its bytes: by one warp, from what the chunks of
+ * its directory sum up to.
+ */
+static __device__ inline void place_superblock(struct decode_shared *sh,
+                                               const struct decode_launch *p,
+                                               const struct decode_state *state, uint32_t i,
+                                               const struct decode_slot *slot, uint32_t s)
+{
+    uint32_t first = decode_first(p, i), lane = threadIdx.x % 32, mine = s / state->chunk;
+    const struct decode_chunk *chunks = p->space.chunks + decode_first_chunk(first, i);
+    uint64_t shares = 0, variable = 0, all_shares = 0, all_variable = 0;
+    bool bad = false;
+    for (uint32_t c = lane; c < state->nchunks; c += 32) {
+        struct decode_chunk chunk = chunks[c];
+        all_shares += chunk.shares;
+        all_variable += chunk.variable;
+        shares += c < mine ? chunk.shares : 0;
+        variable += c < mine ? chunk.variable : 0;
+        bad = bad || chunk.bad;
+    }
+    bad = __any_sync(FULL_WARP, bad);
+    if (state->nchunks > 1) {
+        shares = warp_sum(shares);
+        variable = warp_sum(variable);
+    }
+    all_shares = warp_sum(all_shares);
+    all_variable = warp_sum(all_variable);
+    if (lane < ZIPCCL_ENTRY_BYTES / 4)
+        sh->entry[lane] = ((const uint32_t *)(slot->wire + ZIPCCL_MESSAGE_HEADER_BYTES +
+                                              (size_t)s * ZIPCCL_ENTRY_BYTES))[lane];
+    if (lane == 0) {
+        struct decode_place place = p->space.places[first + s];
+        uint64_t fixed = zipccl_align64(ZIPCCL_MESSAGE_HEADER_BYTES +
+                                        (size_t)decode_superblocks(slot->n) * ZIPCCL_ENTRY_BYTES);
+        sh->fixed = fixed + shares + place.shares;
+        sh->variable = fixed + all_shares + variable + place.variable;
+        sh->nvariable = place.nvariable;
+        /* The message must end with its variable bytes. */
+        sh->ok = !bad && fixed + all_shares + all_variable == state->nbytes;
+    }
+}
+
+/*
+ * Make superblock s of message i ready; false, and told, if its bytes are no message's.  The whole block
+ * calls, once it has done with the superblock before.
+ */
+static __device__ inline bool ready_superblock(struct decode_shared *sh,
+                                               const struct decode_launch *p,
+                                               const struct decode_state *state, uint32_t i,
+                                               const struct decode_slot *slot, uint32_t s,
+                                               struct decode_view *v)
+{
+    if (threadIdx.x < 32)
+        place_superblock(sh, p, state, i, slot, s);
+    __syncthreads();
+    bool good = sh->ok && open_superblock(sh, &p->in.fields, slot->wire,
+                                          (unsigned)zipccl_superblock_n(slot->n, s), v);
+    if (!good)
+        tell_corrupt(p, i);
+    return good;
+}
+
+/* Add, or set if 'first', up to four floats. */
+static __device__ inline void add_quad(float *acc, const float *x, unsigned count, bool first)
+{
+    if (count == 4 && is_aligned16(acc)) {
+        float4 sum = {x[0], x[1], x[2], x[3]};
+        if (!first) {
+            float4 old = *(const float4 *)acc;
+            sum.x = __fadd_rn(old.x, x[0]);
+            sum.y = __fadd_rn(old.y, x[1]);
+            sum.z = __fadd_rn(old.z, x[2]);
+            sum.w = __fadd_rn(old.w, x[3]);
+        }
+        *(float4 *)acc = sum;
+        return;
+    }
+    SIMT_UNROLL
+    for (unsigned k = 0; k < 4; k++)
+        if (k < count)
+            acc[k] = first ? x[k] : __fadd_rn(acc[k], x[k]);
+}
+
+/* The floats of four elements as they lie in memory. */
+template <int SPLIT> static __device__ inline void quad_floats(const uint32_t *x, float *y)
+{
+    SIMT_UNROLL
+    for (unsigned k = 0; k < 4; k++)
+        y[k] = float_of<SPLIT>(element<SPLIT>::size == 4 ? x[k] : x[k / 2] >> 16 * (k % 2) & 0xffff);
+}
+
+/* Add the elements of a superblock to acc [m], or start the sums with them. */
+template <int SPLIT>
+static __device__ inline void add_superblock(const struct decode_shared *sh,
+                                             const struct decode_view *v, float *acc, bool first)
+{
+    bool tiers = !v->zeros && v->id != ZIPCCL_PROGRAM_RAW && v->id < ZIPCCL_PROGRAM_CONSTANT;
+    for (unsigned q = threadIdx.x; 4 * q < v->m; q += DECODE_THREADS) {
+        unsigned count = min(4u, v->m - 4 * q);
+        float y[4] = {0, 0, 0, 0};
+        if (tiers) {
+            uint32_t x[4];
+            quad_elements<SPLIT>(sh, v, q, x);
+            quad_floats<SPLIT>(x, y);
+        } else {
+            SIMT_UNROLL
+            for (unsigned k = 0; k < 4; k++)
+                if (k < count)
+                    y[k] = float_of<SPLIT>(any_element<SPLIT>(sh, v, 4 * q + k));
+        }
+        add_quad(acc + 4 * q, y, count, first);
+    }
+}
+
+/* The same of m elements as they are, at any place that is aligned to them. */
+template <int SPLIT>
+static __device__ inline void add_elements(const uint8_t *src, unsigned m, float *acc, bool first)
+{
+    const unsigned size = element<SPLIT>::size;
+    bool whole = (uintptr_t)src % (4 * size) == 0;
+    for (unsigned q = threadIdx.x; 4 * q < m; q += DECODE_THREADS) {
+        unsigned count = min(4u, m - 4 * q);
+        const uint8_t *from = src + (size_t)4 * size * q;
+        float y[4] = {0, 0, 0, 0};
+        if (whole && count == 4) {
+            uint32_t x[4];
+            if (size == 4) {
+                uint4 four = *(const uint4 *)from;
+                memcpy(x, &four, 16);
+            } else {
+                uint2 two = *(const uint2 *)from;
+                memcpy(x, &two, 8);
+            }
+            quad_floats<SPLIT>(x, y);
+        } else {
+            SIMT_UNROLL
+            for (unsigned k = 0; k < 4; k++)
+                if (k < count)
+                    y[k] = float_of<SPLIT>(size == 4 ? ((const uint32_t *)from)[k]
+                                                     : ((const uint16_t *)from)[k]);
+        }
+        add_quad(acc + 4 * q, y, count, first);
+    }
+}
+
+/* Store 16 bytes of elements, or 'count' elements of them, to where they are aligned to the element. */
+template <unsigned SIZE>
+static __device__ inline void store_unit(uint8_t *dst, const uint32_t *x, unsigned count)
+{
+    const unsigned n = 16 / SIZE;
+    if (count == n && is_aligned16(dst)) {
+        uint4 four = {x[0], x[1], x[2], x[3]};
+        *(uint4 *)dst = four;
+        return;
+    }
+    SIMT_UNROLL
+    for (unsigned k = 0; k < n; k++) {
+        uint32_t one = x[k * SIZE / 4] >> 8 * (k * SIZE % 4);
+        if (k >= count)
+            continue;
+        if (SIZE == 4)
+            ((uint32_t *)dst)[k] = one;
+        else if (SIZE == 2)
+            ((uint16_t *)dst)[k] = (uint16_t)one;
+        else
+            dst[k] = (uint8_t)one;
+    }
+}
+
+/* Store the elements of a superblock. */
+template <int SPLIT>
+static __device__ inline void store_superblock(const struct decode_shared *sh,
+                                               const struct decode_view *v, uint8_t *dst)
+{
+    const unsigned size = element<SPLIT>::size, n = 16 / size;
+    bool tiers = !v->zeros && v->id != ZIPCCL_PROGRAM_RAW && v->id < ZIPCCL_PROGRAM_CONSTANT;
+    for (unsigned u = threadIdx.x; n * u < v->m; u += DECODE_THREADS) {
+        unsigned count = min(n, v->m - n * u);
+        uint32_t x[4] = {0, 0, 0, 0};
+        if (tiers) {
+            SIMT_UNROLL
+            for (unsigned k = 0; k < n / 4; k++)
+                quad_elements<SPLIT>(sh, v, n / 4 * u + k, x + k * size);
+        } else {
+            for (unsigned k = 0; k < n; k++)
+                if (k < count)
+                    x[k * size / 4] |= any_element<SPLIT>(sh, v, n * u + k) << 8 * (k * size % 4);
+        }
+        store_unit<size>(dst + (size_t)16 * u, x, count);
+    }
+}
+
+#endif

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# exec.cmake - plans on CUDA streams over NCCL, and what tests them
+if(NOT ZIPCCL_HAVE_CUDA OR NOT NCCL_INCLUDE_DIR)
+    return()
+endif()
+
+# Host code alone: who links it brings kernels, cudart and NCCL, real ones or doubles.
+zipccl_library(zipccl_gpu
+    exec_cuda.c
+    exec_cuda_launch.c
+    exec_cuda_memory.c
+    exec_cuda_run.c
+    gpu_calls.c
+    gpu_group.c
+    params.c
+    transport_nccl.c
+    transport_nccl_native.c
+    zipccl_gpu.c
+)
+target_link_libraries(zipccl_gpu PUBLIC zipccl_core zipccl::cuda_headers)
+zipccl_library(zipccl_nccl_linked nccl_linked.c)
+target_link_libraries(zipccl_nccl_linked PUBLIC zipccl::cuda_headers)
+
+if(NOT ZIPCCL_HAVE_EMULATOR)
+    return()
+endif()
+zipccl_library(zipccl_gpu_test tests/gpu_world.c tests/gpu_calls_run.c
+    ${PROJECT_SOURCE_DIR}/core/tests/codec_data.c)
+target_link_libraries(zipccl_gpu_test PUBLIC zipccl_gpu zipccl_nccl_linked zipccl_core)
+# The launchers over core's codec, for tests that run many plans.
+zipccl_library(zipccl_host_kernels tests/host_kernels.c)
+target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_headers)
+
+foreach(test test_gpu_plans)
+    zipccl_plain_test(${test} SOURCES tests/${test}.c
+        LIBS zipccl_gpu_test zipccl_host_kernels zipccl_emu)
+    set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
+endforeach()

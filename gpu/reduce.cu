@@ -1,0 +1,248 @@
+/*
+ * reduce.cu - fp32 sums: of messages and raw elements at once, of raw elements, and rounded
+ *
+ * The bits are those of core/reduce.h: additions and the one division round to nearest even, nothing is
+ * contracted, subnormals stay, a NaN result becomes the canonical one when it is rounded.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "gpu/decode_run.cuh"
+
+/* Blocks an SM holds: the sums of a superblock take 64 KiB of shared memory, all else 44. */
+#define SUM_BLOCKS_PER_SM 2u
+#define SUM_SHARED_BYTES  (ZIPCCL_SUPERBLOCK * sizeof(float))
+/* And of kernels that share nothing. */
+#define PLAIN_BLOCKS_PER_SM 8u
+
+/* A sum as it is stored: bits of an element. */
+template <int SPLIT> static __device__ inline uint32_t rounded(float x, uint32_t divisor)
+{
+    if (divisor != 1)
+        x = __fdiv_rn(x, (float)divisor);
+    if (SPLIT == ZIPCCL_SPLIT_BF16)
+        return zipccl_bf16_from_float(x);
+    if (SPLIT == ZIPCCL_SPLIT_FP16)
+        return zipccl_fp16_from_float(x);
+    return x != x ? ZIPCCL_FP32_NAN : zipccl_float_to_bits(x);
+}
+
+/* Round sums u * 16 bytes of elements on, of 'm' in all; unit u of thread after thread. */
+template <int SPLIT>
+static __device__ inline void round_unit(const float *sums, size_t u, size_t m, uint32_t divisor,
+                                         uint8_t *dst)
+{
+    const unsigned size = element<SPLIT>::size, n = 16 / size;
+    const float *from = sums + n * u;
+    unsigned count = m - n * u < n ? (unsigned)(m - n * u) : n;
+    uint32_t x[4] = {0, 0, 0, 0};
+    if (count == n && is_aligned16(from)) {
+        SIMT_UNROLL
+        for (unsigned k = 0; k < n; k += 4) {
+            float4 y = *(const float4 *)(from + k);
+            float four[4] = {y.x, y.y, y.z, y.w};
+            SIMT_UNROLL
+            for (unsigned l = 0; l < 4; l++)
+                x[(k + l) * size / 4] |= rounded<SPLIT>(four[l], divisor) << 8 * ((k + l) * size % 4);
+        }
+    } else {
+        SIMT_UNROLL
+        for (unsigned k = 0; k < n; k++)
+            if (k < count)
+                x[k * size / 4] |= rounded<SPLIT>(from[k], divisor) << 8 * (k * size % 4);
+    }
+    store_unit<size>(dst + 16 * u, x, count);
+}
+
+template <int SPLIT>
+__global__ void __launch_bounds__(DECODE_THREADS)
+    sum_kernel(struct decode_launch p, uint32_t divisor, uint8_t *dst)
+{
+    SIMT_SHARED(struct decode_shared, sh, 1);
+    SIMT_DYN_SHARED(float, sums);
+    begin_shared(sh);
+    for (uint32_t s = blockIdx.x; s < p.superblocks; s += gridDim.x) {
+        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK;
+        unsigned m = (unsigned)zipccl_superblock_n(p.in.batch.first.n, s);
+        const unsigned n = 16 / element<SPLIT>::size;
+        for (uint32_t t = 0; t < p.nmessages; t++) {
+            struct decode_slot slot = slot_at(&p.in, t);
+            struct decode_state state = p.space.states[t];
+            struct decode_view v;
+            __syncthreads();
+            if (state.kind == DECODE_ELEMENTS)
+                add_elements<SPLIT>(slot.elements + first * p.in.size, m, sums, t == 0);
+            else if (state.kind == DECODE_RAW)
+                add_elements<SPLIT>(slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first * p.in.size, m,
+                                    sums, t == 0);
+            else if (state.kind == DECODE_CODED &&
+                     ready_superblock(sh, &p, &state, t, &slot, s, &v))
+                add_superblock<SPLIT>(sh, &v, sums, t == 0);
+        }
+        __syncthreads();
+        for (unsigned u = threadIdx.x; n * u < m; u += DECODE_THREADS)
+            round_unit<SPLIT>(sums, u, m, divisor, dst + first * p.in.size);
+    }
+}
+
+template <int SPLIT>
+__global__ void __launch_bounds__(DECODE_THREADS)
+    accumulate_kernel(const uint8_t *x, uint64_t n, bool start, float *acc)
+{
+    const unsigned size = element<SPLIT>::size;
+    /* As many elements a block at once as a superblock has. */
+    for (uint64_t at = (uint64_t)blockIdx.x * ZIPCCL_SUPERBLOCK; at < n;
+         at += (uint64_t)gridDim.x * ZIPCCL_SUPERBLOCK) {
+        uint64_t left = n - at;
+        unsigned m = left < ZIPCCL_SUPERBLOCK ? (unsigned)left : ZIPCCL_SUPERBLOCK;
+        add_elements<SPLIT>(x + at * size, m, acc + at, start);
+    }
+}
+
+template <int SPLIT>
+__global__ void __launch_bounds__(DECODE_THREADS)
+    round_kernel(const float *acc, uint64_t n, uint32_t divisor, uint8_t *dst)
+{
+    const unsigned per = 16 / element<SPLIT>::size;
+    for (uint64_t u = (uint64_t)blockIdx.x * DECODE_THREADS + threadIdx.x; per * u < n;
+         u += (uint64_t)gridDim.x * DECODE_THREADS)
+        round_unit<SPLIT>(acc, u, n, divisor, dst);
+}
+
+/* The split of a type that can be added; -1 for others. */
+static int split_of(enum zipccl_dtype dtype)
+{
+    switch (dtype) {
+    case ZIPCCL_BFLOAT16: return ZIPCCL_SPLIT_BF16;
+    case ZIPCCL_FLOAT16: return ZIPCCL_SPLIT_FP16;
+    case ZIPCCL_FLOAT32: return ZIPCCL_SPLIT_FP32;
+    default: return -1;
+    }
+}
+
+static bool read_args(const struct zipccl_gpu_sum_args *args, struct decode_launch *p)
+{
+    const struct zipccl_fields *fields = zipccl_fields_of(args->dtype);
+    if (split_of(args->dtype) < 0 || args->nsms == 0 || args->nterms == 0 ||
+        args->nterms > ZIPCCL_GPU_MAX_MESSAGES || args->divisor == 0 || !args->d_results ||
+        args->n > SIZE_MAX / 8 / sizeof(float) ||
+        args->n / ZIPCCL_SUPERBLOCK > INT32_MAX / ZIPCCL_GPU_MAX_MESSAGES)
+        return false;
+    if (!args->d_terms && ((uintptr_t)args->d_wire % ZIPCCL_GPU_WIRE_ALIGN != 0 ||
+                           args->wire_stride % ZIPCCL_GPU_WIRE_ALIGN != 0))
+        return false;
+    memset(p, 0, sizeof *p);
+    p->in.batch.first.n = args->n;
+    p->in.batch.first.wire = (void *)args->d_wire;
+    p->in.batch.first.capacity = args->wire_nbytes;
+    p->in.batch.wire_stride = args->wire_stride;
+    p->in.is_sum = true;
+    p->in.d_terms = args->d_terms;
+    p->in.own = args->own;
+    p->in.d_own = args->d_own;
+    p->in.fields = *fields;
+    p->in.dtype = (uint32_t)args->dtype;
+    p->in.size = fields->size;
+    p->in.d_results = args->d_results;
+    p->nmessages = args->nterms;
+    p->superblocks = decode_superblocks(args->n);
+    return true;
+}
+
+/* More shared memory than a kernel gets unasked. */
+template <class K> static cudaError_t allow_shared(K kernel, size_t nbytes)
+{
+#if defined(__CUDACC__)
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)nbytes);
+#else
+    (void)kernel;
+    (void)nbytes;
+    return cudaSuccess;
+#endif
+}
+
+template <int SPLIT>
+static cudaError_t launch_sum(const struct decode_launch *launch, const struct zipccl_gpu_sum_args *args,
+                              cudaStream_t stream)
+{
+    const struct decode_launch p = *launch;
+    uint32_t most = SUM_BLOCKS_PER_SM * args->nsms, divisor = args->divisor;
+    dim3 grid(p.superblocks < most ? p.superblocks : most), block(DECODE_THREADS);
+    uint8_t *dst = (uint8_t *)args->d_dst;
+    cudaError_t error = allow_shared(sum_kernel<SPLIT>, SUM_SHARED_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    SIMT_LAUNCH(sum_kernel<SPLIT>, grid, block, SUM_SHARED_BYTES, stream, p, divisor, dst);
+    return cudaGetLastError();
+}
+
+cudaError_t zipccl_gpu_decode_sum(const struct zipccl_gpu_sum_args *args, cudaStream_t stream)
+{
+    struct decode_launch p;
+    if (!read_args(args, &p))
+        return cudaErrorInvalidValue;
+    cudaError_t error =
+        zipccl_gpu_index(&p, (uint64_t)p.superblocks * args->nterms, args->d_workspace,
+                         args->workspace_nbytes, args->nsms, stream);
+    if (error != cudaSuccess || args->n == 0)
+        return error;
+    switch (split_of(args->dtype)) {
+    case ZIPCCL_SPLIT_BF16: return launch_sum<ZIPCCL_SPLIT_BF16>(&p, args, stream);
+    case ZIPCCL_SPLIT_FP16: return launch_sum<ZIPCCL_SPLIT_FP16>(&p, args, stream);
+    default: return launch_sum<ZIPCCL_SPLIT_FP32>(&p, args, stream);
+    }
+}
+
+size_t zipccl_gpu_sum_workspace(enum zipccl_dtype dtype, uint64_t n, uint32_t nterms, uint32_t nsms)
+{
+    (void)nsms;
+    if (split_of(dtype) < 0)
+        return 0;
+    return zipccl_gpu_index_workspace((n / ZIPCCL_SUPERBLOCK + 1) * nterms, nterms);
+}
+
+static dim3 plain_grid(uint64_t nblocks, uint32_t nsms)
+{
+    uint64_t most = (uint64_t)PLAIN_BLOCKS_PER_SM * nsms;
+    return dim3((unsigned)(nblocks < most ? nblocks : most));
+}
+
+cudaError_t zipccl_gpu_accumulate(enum zipccl_dtype dtype, const void *d_x, uint64_t n, bool first,
+                                  float *d_acc, uint32_t nsms, cudaStream_t stream)
+{
+    const uint8_t *x = (const uint8_t *)d_x;
+    int split = split_of(dtype);
+    if (split < 0 || nsms == 0)
+        return cudaErrorInvalidValue;
+    if (n == 0)
+        return cudaSuccess;
+    dim3 grid = plain_grid((n + ZIPCCL_SUPERBLOCK - 1) / ZIPCCL_SUPERBLOCK, nsms);
+    dim3 block(DECODE_THREADS);
+    if (split == ZIPCCL_SPLIT_BF16)
+        SIMT_LAUNCH(accumulate_kernel<ZIPCCL_SPLIT_BF16>, grid, block, 0, stream, x, n, first, d_acc);
+    else if (split == ZIPCCL_SPLIT_FP16)
+        SIMT_LAUNCH(accumulate_kernel<ZIPCCL_SPLIT_FP16>, grid, block, 0, stream, x, n, first, d_acc);
+    else
+        SIMT_LAUNCH(accumulate_kernel<ZIPCCL_SPLIT_FP32>, grid, block, 0, stream, x, n, first, d_acc);
+    return cudaGetLastError();
+}
+
+cudaError_t zipccl_gpu_round(enum zipccl_dtype dtype, const float *d_acc, uint64_t n,
+                             uint32_t divisor, void *d_dst, uint32_t nsms, cudaStream_t stream)
+{
+    uint8_t *dst = (uint8_t *)d_dst;
+    int split = split_of(dtype);
+    if (split < 0 || nsms == 0 || divisor == 0)
+        return cudaErrorInvalidValue;
+    if (n == 0)
+        return cudaSuccess;
+    uint64_t units = split == ZIPCCL_SPLIT_FP32 ? (n + 3) / 4 : (n + 7) / 8;
+    dim3 grid = plain_grid((units + DECODE_THREADS - 1) / DECODE_THREADS, nsms);
+    dim3 block(DECODE_THREADS);
+    if (split == ZIPCCL_SPLIT_BF16)
+        SIMT_LAUNCH(round_kernel<ZIPCCL_SPLIT_BF16>, grid, block, 0, stream, d_acc, n, divisor, dst);
+    else if (split == ZIPCCL_SPLIT_FP16)
+        SIMT_LAUNCH(round_kernel<ZIPCCL_SPLIT_FP16>, grid, block, 0, stream, d_acc, n, divisor, dst);
+    else
+        SIMT_LAUNCH(round_kernel<ZIPCCL_SPLIT_FP32>, grid, block, 0, stream, d_acc, n, divisor, dst);
+    return cudaGetLastError();
+}
