@@ -73,10 +73,11 @@ struct zipccl_shim_comm {
     pthread_rwlock_t engine_lock;     /* held for reading while a call uses 'engine' */
     struct zipccl_gpu_comm *engine;   /* NULL if nothing is compressed */
     struct zipccl_shim_control *control;
-    uint64_t *sent, *received; /* [nranks] messages so far, equal at both ends; NULL: not counted */
-    uint64_t splits;           /* children so far, equal on all ranks */
-    uint64_t collectives;      /* collective calls so far, equal on all ranks */
-    uint64_t taken_calls;      /* of them compressed, equal on all ranks */
+    struct zipccl_shim_messages
+        *messages;        /* verify.h; NULL if sends and receives are not checked */
+    uint64_t splits;      /* children so far, equal on all ranks */
+    uint64_t collectives; /* collective calls so far, equal on all ranks */
+    uint64_t taken_calls; /* of them compressed, equal on all ranks */
     int stopped;          /* a reason that came later: ABORTED, WINDOW, SWITCHED_OFF, DISABLED */
     pthread_mutex_t lock; /* of counts */
     struct zipccl_shim_counts counts;

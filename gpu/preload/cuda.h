@@ -30,6 +30,7 @@
     X(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags))               \
     X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags))                             \
     X(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                                   \
+    X(cudaEventQuery, (cudaEvent_t event))                                                         \
     X(cudaEventSynchronize, (cudaEvent_t event))                                                   \
     X(cudaEventDestroy, (cudaEvent_t event))
 

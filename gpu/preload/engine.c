@@ -10,6 +10,7 @@
 #include "gpu/preload/log.h"
 #include "gpu/preload/rates.h"
 #include "gpu/preload/shim.h"
+#include "gpu/preload/verify.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -141,8 +142,10 @@ enum zipccl_shim_reason zipccl_shim_engine_create(struct zipccl_shim_comm *comm)
         zipccl_cuda_leave(cuda, before);
     }
     if (status == ZIPCCL_OK) {
-        comm->sent = calloc((size_t)comm->nranks * 2, sizeof *comm->sent);
-        comm->received = comm->sent != NULL ? comm->sent + comm->nranks : NULL;
+        if (settings->verify_every > 0 && settings->compress[ZIPCCL_SHIM_SENDRECV] &&
+            zipccl_shim_messages_create(comm) != ncclSuccess)
+            zipccl_log_warn_once("messages", "sends and receives are not checked: no communicator "
+                                             "for it could be made");
         return ZIPCCL_SHIM_TAKEN;
     }
     comm->engine = NULL;
@@ -164,6 +167,7 @@ void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort)
     pthread_rwlock_wrlock(&comm->engine_lock);
     engine = comm->engine;
     comm->engine = NULL;
+    zipccl_shim_messages_destroy(comm, abort);
     if (engine != NULL) {
         pthread_mutex_lock(&comm->lock);
         for (int op = 0; op < ZIPCCL_NUM_OPS; op++)

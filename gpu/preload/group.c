@@ -90,29 +90,41 @@ static enum zipccl_shim_reason judge_p2p(const struct zipccl_shim_comm *comm,
                : reason;
 }
 
-/* Count the sends of 'items' [n], all of one communicator and type, as one call. */
-static void count_p2p(const struct item *items, size_t n, enum zipccl_shim_reason reason)
+/* A second peer in one direction makes sends and receives an all-to-all. */
+struct shape {
+    int to, from; /* -1: none yet */
+    bool several;
+};
+
+static void see_peer(int *peer, int other, bool *several)
 {
-    const struct item *first = &items[0];
-    enum zipccl_dtype dtype = (enum zipccl_dtype)first->call.dtype;
+    *several = *several || (*peer >= 0 && *peer != other);
+    *peer = other;
+}
+
+/* Count the sends of 'items' [n] that have the communicator and the type of the first as one call. */
+static void count_p2p(const struct item *items, size_t n)
+{
+    struct zipccl_shim_comm *comm = items[0].comm;
+    enum zipccl_dtype dtype = (enum zipccl_dtype)items[0].call.dtype;
+    enum zipccl_shim_reason reason = items[0].reason;
+    struct shape shape = {-1, -1, false};
     size_t elements = 0, most = 0;
-    enum zipccl_shim_op op = ZIPCCL_SHIM_SENDRECV;
-    int peer = -1;
 
     for (size_t i = 0; i < n; i++) {
         const struct zipccl_shim_call *call = &items[i].call;
+        bool send = call->function == ZIPCCL_SHIM_FN_SEND;
 
-        if (items[i].comm != first->comm || call->dtype != first->call.dtype ||
-            call->root == first->comm->rank)
+        if (items[i].comm != comm || call->dtype != items[0].call.dtype || call->root == comm->rank)
             continue;
-        if (peer >= 0 && call->root != peer)
-            op = ZIPCCL_SHIM_ALLTOALLV;
-        peer = call->root;
-        elements += call->function == ZIPCCL_SHIM_FN_SEND ? call->count : 0;
+        see_peer(send ? &shape.to : &shape.from, call->root, &shape.several);
+        elements += send ? call->count : 0;
         most = call->count > most ? call->count : most;
+        if (items[i].reason == ZIPCCL_SHIM_TAKEN || items[i].reason == ZIPCCL_SHIM_OBSERVING)
+            reason = items[i].reason;
     }
-    zipccl_shim_count(first->comm, op, dtype, op == ZIPCCL_SHIM_ALLTOALLV ? elements : most,
-                      elements * zipccl_dtype_size(dtype), reason);
+    zipccl_shim_count(comm, shape.several ? ZIPCCL_SHIM_ALLTOALLV : ZIPCCL_SHIM_SENDRECV, dtype,
+                      shape.several ? elements : most, elements * zipccl_dtype_size(dtype), reason);
 }
 
 static struct zipccl_gpu_p2p p2p_of(const struct zipccl_shim_call *call)
@@ -173,7 +185,7 @@ ncclResult_t zipccl_shim_group_p2p(struct zipccl_shim_comm *comm,
         return reason == ZIPCCL_SHIM_TAKEN || result != ncclSuccess ? result
                                                                     : zipccl_shim_issue(call);
     }
-    count_p2p(&alone, 1, reason);
+    count_p2p(&alone, 1);
     return reason == ZIPCCL_SHIM_TAKEN ? give_p2p(comm, &alone, 1) : zipccl_shim_issue(call);
 }
 
@@ -201,7 +213,7 @@ static int by_comm(const void *a, const void *b)
     return x < y ? -1 : x > y; /* the order of the calls */
 }
 
-/* Count sends and receives, type by type and reason by reason. */
+/* Count sends and receives, type by type. */
 static void count_group(const struct item *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -210,7 +222,7 @@ static void count_group(const struct item *items, size_t n)
         for (size_t k = 0; k < i && !seen; k++)
             seen = items[k].call.dtype == items[i].call.dtype;
         if (!seen)
-            count_p2p(items + i, n - i, items[i].reason);
+            count_p2p(items + i, n - i);
     }
 }
 

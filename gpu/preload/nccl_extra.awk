@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # nccl_extra.awk - trampolines for names that a NCCL library exports and nccl.h does not declare
 #
-# awk -v table=NCCL_TABLE_H -f nccl_extra.awk NAMES...
+# awk -f nccl_extra.awk nccl_table.h NAMES...
 # NAMES are files with a symbol as the last word of a line: 'nm -D' of a library, or nccl_later.txt.  No
 # prototype is needed: a trampoline leaves every register and the stack alone.  pncclX stands for itself.
 
-FNR == 1 { sub(/.*\//, "", FILENAME) }
-FILENAME == "nccl_table.h" {
+FNR == 1 { file = FILENAME; sub(/.*\//, "", file) }
+file == "nccl_table.h" {
     if (match($0, /nccl[A-Z][A-Za-z0-9]*, \(/)) {
         name = substr($0, RSTART, RLENGTH)
         sub(/,.*/, "", name)

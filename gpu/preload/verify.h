@@ -33,8 +33,19 @@ ncclResult_t zipccl_shim_check_begin(struct zipccl_shim_check *check, struct zip
 ncclResult_t zipccl_shim_check_end(struct zipccl_shim_check *check, struct zipccl_shim_comm *comm,
                                    const struct zipccl_shim_call *call, ncclResult_t result);
 
-/* The same for the messages of a group, after it; a mismatch ends the process in any case, since the
- * other ranks cannot be told. */
+/*
+ * Sends and receives: chosen messages go a second time, plain, over a communicator of their own and a
+ * stream of their own, in the groups of the job.  So a check waits for no more than the job itself would;
+ * it is made later, when both copies have arrived: at a later send or receive, or when the communicator
+ * goes.  A mismatch ends the process in any case, since the other ranks cannot be told.
+ */
+struct zipccl_shim_messages;
+
+/* Collective over 'comm'; without memory or a way to split it, no message is checked anywhere. */
+ncclResult_t zipccl_shim_messages_create(struct zipccl_shim_comm *comm);
+void zipccl_shim_messages_destroy(struct zipccl_shim_comm *comm, bool abort);
+
+/* After a group of messages. */
 ncclResult_t zipccl_shim_check_p2p(struct zipccl_shim_comm *comm, const struct zipccl_gpu_p2p *ops,
                                    size_t nops, cudaStream_t stream);
 
