@@ -43,6 +43,23 @@ static bool price(const struct zipccl_call *call, const struct zipccl_placement 
     return true;
 }
 
+/* NCCL's own collective. */
+static bool price_native(const struct zipccl_call *call, const struct zipccl_placement *placement,
+                         const struct zipccl_cost_params *params, double *seconds)
+{
+    const struct zipccl_strategy *native = zipccl_strategy_find("native");
+    struct zipccl_plan *plan = NULL;
+    struct zipccl_cost cost;
+    bool ok = native != NULL && native->build(call, placement->topology, params->channels, 1, 1, 0,
+                                              &plan) == ZIPCCL_OK;
+
+    ok = ok && zipccl_cost_plan(plan, placement, params, NULL, &cost) == ZIPCCL_OK;
+    zipccl_plan_destroy(plan);
+    if (ok)
+        *seconds = cost.total_s;
+    return ok;
+}
+
 bool zipccl_shim_predict(const struct zipccl_shim_comm *comm, const struct zipccl_shim_kind *kind,
                          struct zipccl_shim_prediction *out)
 {
@@ -50,7 +67,7 @@ bool zipccl_shim_predict(const struct zipccl_shim_comm *comm, const struct zipcc
     struct zipccl_call call = {.dtype = (enum zipccl_dtype)kind->dtype, .redop = ZIPCCL_SUM};
     struct zipccl_cost_params params;
     double calls = (double)kind->calls;
-    char plain[48];
+    char raw[48];
     uint32_t most = 1;
 
     if (comm->topology == NULL || comm->nranks < 2 || kind->calls == 0 ||
@@ -66,11 +83,13 @@ bool zipccl_shim_predict(const struct zipccl_shim_comm *comm, const struct zipcc
             most = zipccl_topology_node_size(comm->topology, n);
     if (params.gpus_per_node < most)
         params.gpus_per_node = most;
-    if (call.count == 0 ||
-        !price(&call, &placement, &params, ZIPCCL_MODE_RAW, &out->plain_s, plain) ||
+    if (call.count == 0 || !price(&call, &placement, &params, ZIPCCL_MODE_RAW, &out->raw_s, raw) ||
         !price(&call, &placement, &params, ZIPCCL_MODE_ADAPTIVE, &out->best_s, out->strategy))
         return false;
-    out->plain_s *= calls;
+    if (!call.has_native || !price_native(&call, &placement, &params, &out->native_s))
+        out->native_s = out->raw_s;
+    out->native_s *= calls;
+    out->raw_s *= calls;
     out->best_s *= calls;
     return true;
 }

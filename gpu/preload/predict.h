@@ -8,9 +8,10 @@
 
 #include "gpu/preload/comms.h"
 
-/* Seconds of all calls of a kind: uncompressed, and with the plan that mode on would choose. */
+/* Seconds of all calls of a kind: by NCCL's own collective (sends and receives as they are), by the
+ * best uncompressed plan, and by the plan that mode on would choose. */
 struct zipccl_shim_prediction {
-    double plain_s, best_s;
+    double native_s, raw_s, best_s;
     char strategy[48]; /* of that plan */
 };
 

@@ -153,6 +153,50 @@ verify)
     run b $on ZIPCCL_VERIFY=2 -- "$app" groups 3
     has b 'verified sendrecv: [1-9]'
     ;;
+mismatch)
+    bad=$(echo "$on" | sed "s#$preload#$room/corrupt/libzipccl-preload.so#")
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_VERIFY=2 "$app" collectives 2 >"$work/a" 2>&1
+    [ $? -eq 134 ] || { cat "$work/a"; fail "a mismatch did not end the process"; }
+    has a 'VERIFY: communicator without a name of 2 ranks, all_gather, count 70003, rank [01]: element 12345 of rank 0 is 0x7b7b, expected 0x.... by plain NCCL'
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_VERIFY=1 ZIPCCL_VERIFY_ACTION=disable "$app" collectives 2 >"$work/b" 2>&1
+    has b 'VERIFY: compression is disabled on communicator'
+    has b 'all_gather +8 .* given to the back end 2, disabled after a mismatch 6'
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_OPS=all_reduce ZIPCCL_VERIFY=1 "$app" collectives 2 >"$work/c" 2>&1
+    has c "VERIFY: .* all_reduce, count 70003, rank [01]: element 12345 is 0x7b7b, expected 0x.... by the plan's order"
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_OPS=sendrecv ZIPCCL_VERIFY=1 "$app" groups 3 >"$work/d" 2>&1
+    [ $? -eq 134 ] || { cat "$work/d"; fail "a mismatch of a message did not end the process"; }
+    has d 'VERIFY: .* sendrecv, count [0-9]+, rank [012]: element 12345 of rank [012] is 0x7b7b'
+    ;;
+nodes)
+    # Two nodes, as NCCL itself is told: what crosses between them is what compression gains on.
+    printf 'nic_Bps 3e9\nnics_per_node 1\n' >"$work/rates"
+    pids=
+    for rank in 0 1 2 3; do
+        env LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_MIN_BYTES=64K \
+            ZIPCCL_CLUSTER="$work/rates" NCCL_HOSTID=node$((rank / 2)) RANK=$rank WORLD_SIZE=4 APP_ID="$work/id" \
+            "$app" collectives processes >"$work/a.$rank" 2>&1 &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait "$pid" || { cat "$work"/a.*; fail "a rank failed"; }
+    done
+    has a.0 'all_gather +bf16 .* yes .*(fixed|exact)'
+    has a.0 "rates from $work/rates"
+    has a.0 'selected calls: .* [1-9][0-9.]* % less than NCCL'
+    hasnt a.1 'calls by what became'
+    ;;
+rates)
+    [ -x "$room/../zipccl" ] || { echo "skipped: no zipccl program in this build"; exit 77; }
+    "$room/../zipccl" cluster rates h100-8x8-400g >"$work/rates" || fail "no rates"
+    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_CLUSTER="$work/rates" -- \
+        "$app" collectives 2
+    has a "rates from $work/rates"
+    has a 'nic_Bps 4.8e\+10'
+    ;;
 twice)
     cp "$double" "$work/libnccl-second.so"
     run a LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MODE=observe -- \
