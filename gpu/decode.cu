@@ -6,7 +6,7 @@
 #include "gpu/decode_run.cuh"
 
 /* Blocks an SM holds: what shared memory of 44 KiB a block and 64 registers a thread allow everywhere. */
-#define BLOCKS_PER_SM 3u
+#define BLOCKS_PER_SM 4u
 
 /* The message of superblock 'item' of a launch. */
 static __device__ uint32_t message_of(const struct decode_launch *p, uint32_t item)
@@ -47,66 +47,53 @@ static __device__ void copy_elements(uint8_t *dst, const uint8_t *src, size_t nb
         dst[at] = src[at];
 }
 
-static __device__ uint32_t nitems(const struct decode_launch *p)
-{
-    return decode_first(p, p->nmessages);
-}
+/* Where elements go. */
+enum sink { TO_ELEMENTS, TO_SUMS, TO_NEW_SUMS };
 
-template <int SPLIT>
-__global__ void __launch_bounds__(DECODE_THREADS) decode_kernel(struct decode_launch p)
+static __device__ void store_coded(unsigned split, const struct decode_shared *sh,
+                                   const struct decode_view *v, uint8_t *dst)
 {
-    SIMT_SHARED(struct decode_shared, sh, 1);
-    begin_shared(sh);
-    for (uint32_t item = blockIdx.x, end = nitems(&p); item < end; item += gridDim.x) {
-        uint32_t i = message_of(&p, item), s = item - decode_first(&p, i);
-        struct decode_slot slot = slot_at(&p.in, i);
-        struct decode_state state = p.space.states[i];
-        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK * p.in.size;
-        struct decode_view v;
-        if (state.kind == DECODE_RAW)
-            copy_elements(slot.elements + first, slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first,
-                          zipccl_superblock_n(slot.n, s) * p.in.size, p.in.size);
-        if (state.kind != DECODE_CODED)
-            continue;
-        __syncthreads();
-        if (ready_superblock(sh, &p, &state, i, &slot, s, &v))
-            store_superblock<SPLIT>(sh, &v, slot.elements + first);
+    switch (split) {
+    case ZIPCCL_SPLIT_BF16: store_superblock<ZIPCCL_SPLIT_BF16>(sh, v, dst); break;
+    case ZIPCCL_SPLIT_FP16: store_superblock<ZIPCCL_SPLIT_FP16>(sh, v, dst); break;
+    case ZIPCCL_SPLIT_FP32: store_superblock<ZIPCCL_SPLIT_FP32>(sh, v, dst); break;
+    case ZIPCCL_SPLIT_E4M3: store_superblock<ZIPCCL_SPLIT_E4M3>(sh, v, dst); break;
+    default: store_superblock<ZIPCCL_SPLIT_E5M2>(sh, v, dst); break;
     }
 }
 
-/* Types that are only stored raw. */
-__global__ void __launch_bounds__(DECODE_THREADS) decode_raw_kernel(struct decode_launch p)
-{
-    for (uint32_t item = blockIdx.x, end = nitems(&p); item < end; item += gridDim.x) {
-        uint32_t i = message_of(&p, item), s = item - decode_first(&p, i);
-        struct decode_slot slot = slot_at(&p.in, i);
-        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK * p.in.size;
-        if (p.space.states[i].kind == DECODE_RAW)
-            copy_elements(slot.elements + first, slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first,
-                          zipccl_superblock_n(slot.n, s) * p.in.size, p.in.size);
-    }
-}
-
-template <int SPLIT>
-__global__ void __launch_bounds__(DECODE_THREADS) decode_add_kernel(struct decode_launch p, bool start)
+/* All types and sinks: what they have in common is most of the kernel. */
+__global__ void __launch_bounds__(DECODE_THREADS)
+    decode_kernel(struct decode_launch p, enum sink sink)
 {
     SIMT_SHARED(struct decode_shared, sh, 1);
+    unsigned split = p.in.fields.split;
     begin_shared(sh);
-    for (uint32_t item = blockIdx.x, end = nitems(&p); item < end; item += gridDim.x) {
+    for (uint32_t item = blockIdx.x, end = decode_first(&p, p.nmessages); item < end;
+         item += gridDim.x) {
         uint32_t i = message_of(&p, item), s = item - decode_first(&p, i);
         struct decode_slot slot = slot_at(&p.in, i);
         struct decode_state state = p.space.states[i];
-        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK;
+        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK, m = zipccl_superblock_n(slot.n, s);
         float *acc = (float *)slot.elements + first;
-        struct decode_view v;
-        if (state.kind == DECODE_RAW)
-            add_elements<SPLIT>(slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first * p.in.size,
-                                (unsigned)zipccl_superblock_n(slot.n, s), acc, start);
+        uint8_t *dst = slot.elements + first * p.in.size;
+        if (state.kind == DECODE_RAW) {
+            const uint8_t *src = slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first * p.in.size;
+            if (sink == TO_ELEMENTS)
+                copy_elements(dst, src, m * p.in.size, p.in.size);
+            else
+                add_raw(split, src, (unsigned)m, acc, sink == TO_NEW_SUMS);
+        }
         if (state.kind != DECODE_CODED)
             continue;
+        struct decode_view v;
         __syncthreads();
-        if (ready_superblock(sh, &p, &state, i, &slot, s, &v))
-            add_superblock<SPLIT>(sh, &v, acc, start);
+        if (!ready_superblock(sh, &p, &state, i, &slot, s, &v))
+            continue;
+        if (sink == TO_ELEMENTS)
+            store_coded(split, sh, &v, dst);
+        else
+            add_coded(split, sh, &v, acc, sink == TO_NEW_SUMS);
     }
 }
 
@@ -157,14 +144,8 @@ static bool read_args(const struct zipccl_gpu_decode_args *args, size_t size,
     return true;
 }
 
-/* Blocks of the second launch. */
-static unsigned grid_of(uint64_t most, uint32_t nsms)
-{
-    uint64_t grid = (uint64_t)BLOCKS_PER_SM * nsms;
-    return (unsigned)(most < grid ? most : grid);
-}
-
-cudaError_t zipccl_gpu_decode(const struct zipccl_gpu_decode_args *args, cudaStream_t stream)
+static cudaError_t decode(const struct zipccl_gpu_decode_args *args, enum sink sink,
+                          cudaStream_t stream)
 {
     struct decode_launch p;
     uint64_t most;
@@ -176,49 +157,23 @@ cudaError_t zipccl_gpu_decode(const struct zipccl_gpu_decode_args *args, cudaStr
         zipccl_gpu_index(&p, most, args->d_workspace, args->workspace_nbytes, args->nsms, stream);
     if (error != cudaSuccess || most == 0)
         return error;
-    dim3 grid(grid_of(most, args->nsms)), block(DECODE_THREADS);
-    switch (args->dtype) {
-    case ZIPCCL_BFLOAT16:
-        SIMT_LAUNCH(decode_kernel<ZIPCCL_SPLIT_BF16>, grid, block, 0, stream, p);
-        break;
-    case ZIPCCL_FLOAT16:
-        SIMT_LAUNCH(decode_kernel<ZIPCCL_SPLIT_FP16>, grid, block, 0, stream, p);
-        break;
-    case ZIPCCL_FLOAT32:
-        SIMT_LAUNCH(decode_kernel<ZIPCCL_SPLIT_FP32>, grid, block, 0, stream, p);
-        break;
-    case ZIPCCL_FLOAT8_E4M3:
-        SIMT_LAUNCH(decode_kernel<ZIPCCL_SPLIT_E4M3>, grid, block, 0, stream, p);
-        break;
-    case ZIPCCL_FLOAT8_E5M2:
-        SIMT_LAUNCH(decode_kernel<ZIPCCL_SPLIT_E5M2>, grid, block, 0, stream, p);
-        break;
-    default: SIMT_LAUNCH(decode_raw_kernel, grid, block, 0, stream, p); break;
-    }
+    uint64_t grid = (uint64_t)BLOCKS_PER_SM * args->nsms;
+    grid = most < grid ? most : grid;
+    SIMT_LAUNCH(decode_kernel, dim3((unsigned)grid), dim3(DECODE_THREADS), 0, stream, p, sink);
     return cudaGetLastError();
+}
+
+cudaError_t zipccl_gpu_decode(const struct zipccl_gpu_decode_args *args, cudaStream_t stream)
+{
+    return decode(args, TO_ELEMENTS, stream);
 }
 
 cudaError_t zipccl_gpu_decode_add(const struct zipccl_gpu_decode_args *args, bool first,
                                   cudaStream_t stream)
 {
-    struct decode_launch p;
-    uint64_t most;
-    if (!adds(args->dtype) || !read_args(args, zipccl_dtype_size(args->dtype), &p, &most))
+    if (!adds(args->dtype))
         return cudaErrorInvalidValue;
-    if (p.nmessages == 0)
-        return cudaSuccess;
-    cudaError_t error =
-        zipccl_gpu_index(&p, most, args->d_workspace, args->workspace_nbytes, args->nsms, stream);
-    if (error != cudaSuccess || most == 0)
-        return error;
-    dim3 grid(grid_of(most, args->nsms)), block(DECODE_THREADS);
-    if (args->dtype == ZIPCCL_BFLOAT16)
-        SIMT_LAUNCH(decode_add_kernel<ZIPCCL_SPLIT_BF16>, grid, block, 0, stream, p, first);
-    else if (args->dtype == ZIPCCL_FLOAT16)
-        SIMT_LAUNCH(decode_add_kernel<ZIPCCL_SPLIT_FP16>, grid, block, 0, stream, p, first);
-    else
-        SIMT_LAUNCH(decode_add_kernel<ZIPCCL_SPLIT_FP32>, grid, block, 0, stream, p, first);
-    return cudaGetLastError();
+    return decode(args, first ? TO_NEW_SUMS : TO_SUMS, stream);
 }
 
 size_t zipccl_gpu_decode_workspace(enum zipccl_dtype dtype, uint64_t total_n, uint32_t nmessages,

@@ -9,7 +9,6 @@
 #ifndef ZIPCCL_GPU_DECODE_ANS_CUH
 #define ZIPCCL_GPU_DECODE_ANS_CUH
 
-#include "core/codec/ans.h"
 #include "gpu/decode_block.cuh"
 
 /* The laws of core/codec/ans.c, on the device. */
@@ -157,7 +156,7 @@ static __device__ inline unsigned ans_exponent(const struct decode_shared *sh, u
         unsigned far = ((const uint8_t *)sh->a)[sh->before[r / 32] + __popc(escapes)];
         d = far < 128 ? far + sh->octaves[i] : far;
     }
-    return (sh->top[i] - d & 255) | (symbol & 1) << 8;
+    return ((sh->top[i] - d) & 255) | (symbol & 1) << 8;
 }
 
 #endif

@@ -19,29 +19,30 @@
 #define DECODE_SLACK 64u
 
 struct decode_shared {
-    uint32_t entry[ZIPCCL_ENTRY_BYTES / 4];
+    /* d of what escapes tier 1, and what else is staged there; tiers on the way, or symbols. */
+    alignas(16) uint32_t a[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
+    alignas(16) uint32_t b[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
+    /* Bits of the codes of a tier, first the deepest, last tier 1; escapes before each word. */
+    alignas(16) uint32_t plane[3][DECODE_WORDS];
+    alignas(16) uint32_t shown[DECODE_WORDS]; /* bitmap: elements that are among the rest */
+    uint16_t before[DECODE_WORDS], shown_before[DECODE_WORDS];
     uint64_t fixed, variable; /* offsets of the superblock's bytes in its message */
     uint32_t nvariable, ok;
+    uint32_t entry[ZIPCCL_ENTRY_BYTES / 4];
     uint32_t sums[BLOCK_WARPS];
-    uint32_t fill[16];               /* see fill_selector() */
-    uint32_t plane[3][DECODE_WORDS]; /* bits of the codes of a tier, first the deepest, last tier 1 */
-    uint16_t before[DECODE_WORDS];   /* escapes before the word */
-    uint32_t shown[DECODE_WORDS];    /* bitmap: elements that are among the rest */
-    uint16_t shown_before[DECODE_WORDS];
-    uint8_t carried[ZIPCCL_ANS_LANES];                     /* program ANS: first bytes of the parts */
-    uint8_t top[ZIPCCL_SUBBLOCKS], octaves[ZIPCCL_SUBBLOCKS]; /* and tables of the sub-blocks */
-    /* d of what escapes tier 1, and what else is staged there; tiers on the way, or symbols. */
-    uint32_t a[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4], b[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
+    uint32_t fill[16]; /* see fill_selector() */
+    /* Program ANS: the first bytes of the parts, and the tables of the sub-blocks. */
+    uint8_t carried[ZIPCCL_ANS_LANES], top[ZIPCCL_SUBBLOCKS], octaves[ZIPCCL_SUBBLOCKS];
 };
 
 /* A superblock being decoded; the same in all threads. */
 struct decode_view {
     const uint8_t *share, *variable; /* variable bytes behind a bitmap; maybe staged */
     unsigned m, rest;
-    unsigned id;    /* program without ZEROS */
-    bool zeros;     /* a bitmap says which elements are the rest */
-    bool staged;    /* the variable bytes lie in shared memory */
-    unsigned width; /* of tier 1 */
+    unsigned id;     /* program without ZEROS */
+    bool zeros;      /* a bitmap says which elements are the rest */
+    bool staged;     /* the variable bytes lie in shared memory */
+    unsigned width;  /* of tier 1 */
     unsigned planes; /* bit k: plane k is there */
     unsigned planes_at, plane_nbytes, raw_share, ncarried;
 };
@@ -177,8 +178,9 @@ static __device__ inline uint32_t tier_values(const struct zipccl_tier *tier, un
  * d of elements 4 q to 4 q + 3 whose codes lie in sh->plane: codes stand for the bytes of 'lower' and
  * 'upper', what escapes lies in 'escaped'.
  */
-static __device__ inline uint32_t quad_of(const struct decode_shared *sh, unsigned q, unsigned width,
-                                          uint32_t lower, uint32_t upper, const uint32_t *escaped)
+static __device__ inline uint32_t quad_of(const struct decode_shared *sh, unsigned q,
+                                          unsigned width, uint32_t lower, uint32_t upper,
+                                          const uint32_t *escaped)
 {
     unsigned word = q / 8, shift = 4 * (q % 8);
     uint32_t x0 = sh->plane[0][word], escapes = x0;

@@ -8,14 +8,13 @@
 #ifndef ZIPCCL_GPU_DECODE_ELEMENTS_CUH
 #define ZIPCCL_GPU_DECODE_ELEMENTS_CUH
 
-#include "core/reduce.h"
 #include "gpu/decode_ans.cuh"
 
 /* Bytes of an element. */
 template <int SPLIT> struct element {
-    static const unsigned size = SPLIT == ZIPCCL_SPLIT_FP32                                  ? 4
+    static const unsigned size = SPLIT == ZIPCCL_SPLIT_FP32                                 ? 4
                                  : SPLIT == ZIPCCL_SPLIT_BF16 || SPLIT == ZIPCCL_SPLIT_FP16 ? 2
-                                                                                             : 1;
+                                                                                            : 1;
     static const bool low_bytes = size > 1;
     static const int nplanes = SPLIT == ZIPCCL_SPLIT_BF16   ? 0
                                : SPLIT == ZIPCCL_SPLIT_FP32 ? 2
@@ -31,7 +30,9 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
                                               const uint8_t *wire, unsigned m,
                                               struct decode_view *v)
 {
+    const struct decode_view none = {};
     unsigned program = sh->entry[0] & 255, keep = 0;
+    *v = none;
     v->id = program & ~(unsigned)ZIPCCL_PROGRAM_ZEROS;
     v->zeros = program & ZIPCCL_PROGRAM_ZEROS;
     v->m = m;
@@ -39,7 +40,6 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
     v->variable = wire + sh->variable;
     v->rest = entry_u16(sh, 6);
     v->planes = sh->entry[0] >> 8 & 255;
-    v->staged = false;
     if (v->id == ZIPCCL_PROGRAM_CONSTANT) {
         v->rest = m;
         return true;
@@ -136,7 +136,7 @@ static __device__ inline uint32_t rest_element(const struct decode_shared *sh,
         e &= 255;
     } else {
         uint32_t d = quad_of(sh, r / 4, v->width, 0x03020100, 0x07060504, sh->a) >> 8 * (r % 4);
-        e = entry_base(sh, r / ZIPCCL_SUBBLOCK) - d & 255;
+        e = (entry_base(sh, r / ZIPCCL_SUBBLOCK) - d) & 255;
         if (element<SPLIT>::low_bytes)
             low = v->share[r];
     }
@@ -149,8 +149,9 @@ static __device__ inline uint32_t any_element(const struct decode_shared *sh,
                                               const struct decode_view *v, unsigned j)
 {
     if (v->id == ZIPCCL_PROGRAM_CONSTANT)
-        return element<SPLIT>::size == 4 ? sh->entry[4]
-                                         : sh->entry[4] & ((1u << 8 * element<SPLIT>::size % 32) - 1);
+        return element<SPLIT>::size == 4
+                   ? sh->entry[4]
+                   : sh->entry[4] & ((1u << 8 * element<SPLIT>::size % 32) - 1);
     if (v->zeros) {
         uint32_t word = sh->shown[j / 32];
         if (!(word >> j % 32 & 1))

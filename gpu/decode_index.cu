@@ -39,7 +39,8 @@ static __device__ bool map_table(const struct decode_launch *p, uint32_t *first,
 }
 
 /* The same without a table, or from the one in shared memory. */
-static __device__ uint32_t first_of(const struct decode_launch *p, const uint32_t *first, uint32_t i)
+static __device__ uint32_t first_of(const struct decode_launch *p, const uint32_t *first,
+                                    uint32_t i)
 {
     return p->in.batch.d_slots ? first[i] : i * p->superblocks;
 }
@@ -168,7 +169,8 @@ static void parts_of(uint64_t superblocks, uint32_t nmessages, size_t at[5])
     at[0] = 0;
     at[1] = align256((nmessages + (size_t)1) * sizeof(uint32_t));
     at[2] = at[1] + align256(nmessages * sizeof(struct decode_state));
-    at[3] = at[2] + align256((superblocks / DECODE_CHUNK + nmessages) * sizeof(struct decode_chunk));
+    at[3] =
+        at[2] + align256((superblocks / DECODE_CHUNK + nmessages) * sizeof(struct decode_chunk));
     at[4] = at[3] + align256(superblocks * sizeof(struct decode_place));
 }
 

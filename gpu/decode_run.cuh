@@ -119,7 +119,14 @@ template <int SPLIT> static __device__ inline void quad_floats(const uint32_t *x
 {
     SIMT_UNROLL
     for (unsigned k = 0; k < 4; k++)
-        y[k] = float_of<SPLIT>(element<SPLIT>::size == 4 ? x[k] : x[k / 2] >> 16 * (k % 2) & 0xffff);
+        y[k] =
+            float_of<SPLIT>(element<SPLIT>::size == 4 ? x[k] : x[k / 2] >> 16 * (k % 2) & 0xffff);
+}
+
+/* True if four elements at a time are the fast way. */
+static __device__ inline bool has_quads(const struct decode_view *v)
+{
+    return !v->zeros && v->id != ZIPCCL_PROGRAM_RAW && v->id < ZIPCCL_PROGRAM_CONSTANT;
 }
 
 /* Add the elements of a superblock to acc [m], or start the sums with them. */
@@ -127,21 +134,19 @@ template <int SPLIT>
 static __device__ inline void add_superblock(const struct decode_shared *sh,
                                              const struct decode_view *v, float *acc, bool first)
 {
-    bool tiers = !v->zeros && v->id != ZIPCCL_PROGRAM_RAW && v->id < ZIPCCL_PROGRAM_CONSTANT;
-    for (unsigned q = threadIdx.x; 4 * q < v->m; q += DECODE_THREADS) {
-        unsigned count = min(4u, v->m - 4 * q);
-        float y[4] = {0, 0, 0, 0};
-        if (tiers) {
+    if (has_quads(v)) {
+        for (unsigned q = threadIdx.x; 4 * q < v->m; q += DECODE_THREADS) {
             uint32_t x[4];
+            float y[4];
             quad_elements<SPLIT>(sh, v, q, x);
             quad_floats<SPLIT>(x, y);
-        } else {
-            SIMT_UNROLL
-            for (unsigned k = 0; k < 4; k++)
-                if (k < count)
-                    y[k] = float_of<SPLIT>(any_element<SPLIT>(sh, v, 4 * q + k));
+            add_quad(acc + 4 * q, y, min(4u, v->m - 4 * q), first);
         }
-        add_quad(acc + 4 * q, y, count, first);
+    } else {
+        for (unsigned j = threadIdx.x; j < v->m; j += DECODE_THREADS) {
+            float y = float_of<SPLIT>(any_element<SPLIT>(sh, v, j));
+            acc[j] = first ? y : __fadd_rn(acc[j], y);
+        }
     }
 }
 
@@ -176,6 +181,17 @@ static __device__ inline void add_elements(const uint8_t *src, unsigned m, float
     }
 }
 
+template <unsigned SIZE>
+static __device__ inline void store_element(uint8_t *dst, unsigned k, uint32_t x)
+{
+    if (SIZE == 4)
+        ((uint32_t *)dst)[k] = x;
+    else if (SIZE == 2)
+        ((uint16_t *)dst)[k] = (uint16_t)x;
+    else
+        dst[k] = (uint8_t)x;
+}
+
 /* Store 16 bytes of elements, or 'count' elements of them, to where they are aligned to the element. */
 template <unsigned SIZE>
 static __device__ inline void store_unit(uint8_t *dst, const uint32_t *x, unsigned count)
@@ -187,17 +203,9 @@ static __device__ inline void store_unit(uint8_t *dst, const uint32_t *x, unsign
         return;
     }
     SIMT_UNROLL
-    for (unsigned k = 0; k < n; k++) {
-        uint32_t one = x[k * SIZE / 4] >> 8 * (k * SIZE % 4);
-        if (k >= count)
-            continue;
-        if (SIZE == 4)
-            ((uint32_t *)dst)[k] = one;
-        else if (SIZE == 2)
-            ((uint16_t *)dst)[k] = (uint16_t)one;
-        else
-            dst[k] = (uint8_t)one;
-    }
+    for (unsigned k = 0; k < n; k++)
+        if (k < count)
+            store_element<SIZE>(dst, k, x[k * SIZE / 4] >> 8 * (k * SIZE % 4));
 }
 
 /* Store the elements of a superblock. */
@@ -206,20 +214,38 @@ static __device__ inline void store_superblock(const struct decode_shared *sh,
                                                const struct decode_view *v, uint8_t *dst)
 {
     const unsigned size = element<SPLIT>::size, n = 16 / size;
-    bool tiers = !v->zeros && v->id != ZIPCCL_PROGRAM_RAW && v->id < ZIPCCL_PROGRAM_CONSTANT;
-    for (unsigned u = threadIdx.x; n * u < v->m; u += DECODE_THREADS) {
-        unsigned count = min(n, v->m - n * u);
-        uint32_t x[4] = {0, 0, 0, 0};
-        if (tiers) {
+    if (has_quads(v)) {
+        for (unsigned u = threadIdx.x; n * u < v->m; u += DECODE_THREADS) {
+            uint32_t x[4];
             SIMT_UNROLL
             for (unsigned k = 0; k < n / 4; k++)
                 quad_elements<SPLIT>(sh, v, n / 4 * u + k, x + k * size);
-        } else {
-            for (unsigned k = 0; k < n; k++)
-                if (k < count)
-                    x[k * size / 4] |= any_element<SPLIT>(sh, v, n * u + k) << 8 * (k * size % 4);
+            store_unit<size>(dst + (size_t)16 * u, x, min(n, v->m - n * u));
         }
-        store_unit<size>(dst + (size_t)16 * u, x, count);
+    } else {
+        for (unsigned j = threadIdx.x; j < v->m; j += DECODE_THREADS)
+            store_element<size>(dst, j, any_element<SPLIT>(sh, v, j));
+    }
+}
+
+/* Add elements [first, first + m) as they are. */
+static __device__ inline void add_raw(unsigned split, const uint8_t *src, unsigned m, float *acc,
+                                      bool first)
+{
+    switch (split) {
+    case ZIPCCL_SPLIT_BF16: add_elements<ZIPCCL_SPLIT_BF16>(src, m, acc, first); break;
+    case ZIPCCL_SPLIT_FP16: add_elements<ZIPCCL_SPLIT_FP16>(src, m, acc, first); break;
+    default: add_elements<ZIPCCL_SPLIT_FP32>(src, m, acc, first); break;
+    }
+}
+
+static __device__ inline void add_coded(unsigned split, const struct decode_shared *sh,
+                                        const struct decode_view *v, float *acc, bool first)
+{
+    switch (split) {
+    case ZIPCCL_SPLIT_BF16: add_superblock<ZIPCCL_SPLIT_BF16>(sh, v, acc, first); break;
+    case ZIPCCL_SPLIT_FP16: add_superblock<ZIPCCL_SPLIT_FP16>(sh, v, acc, first); break;
+    default: add_superblock<ZIPCCL_SPLIT_FP32>(sh, v, acc, first); break;
     }
 }
 

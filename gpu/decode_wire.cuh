@@ -11,8 +11,13 @@
 
 #include "gpu/portable.cuh"
 
+extern "C" {
+#include "core/codec/ans.h"
 #include "core/codec/header.h"
 #include "core/codec/layout.h"
+#include "core/reduce.h"
+}
+
 #include "gpu/kernels.h"
 
 /* Threads of every block of the decoders: one for each group of a superblock. */
@@ -126,7 +131,8 @@ static __device__ inline void header_read(const struct decode_slot *slot, uint32
     uint32_t flags = x.w[1] >> 16 & 255;
     bool raw = flags & ZIPCCL_MESSAGE_RAW, overflow = flags & ZIPCCL_MESSAGE_OVERFLOW;
     /* Version, dtype and the byte that is zero at once. */
-    if (x.w[0] != ZIPCCL_WIRE_MAGIC || (x.w[1] & 0xff00ffffu) != (ZIPCCL_WIRE_VERSION | dtype << 8) ||
+    if (x.w[0] != ZIPCCL_WIRE_MAGIC ||
+        (x.w[1] & 0xff00ffffu) != (ZIPCCL_WIRE_VERSION | dtype << 8) ||
         (flags & ~(uint32_t)ZIPCCL_MESSAGE_FLAGS) || x.w[6] != 0 || x.w[7] != header_checksum(&x))
         return;
     if (n != slot->n || nbody > slot->capacity - ZIPCCL_MESSAGE_HEADER_BYTES || (raw && overflow) ||

@@ -26,13 +26,21 @@ if(NOT ZIPCCL_HAVE_EMULATOR)
 endif()
 zipccl_library(zipccl_gpu_test tests/gpu_world.c tests/gpu_calls_run.c
     ${PROJECT_SOURCE_DIR}/core/tests/codec_data.c)
-target_link_libraries(zipccl_gpu_test PUBLIC zipccl_gpu zipccl_nccl_linked zipccl_core)
+target_link_libraries(zipccl_gpu_test PUBLIC zipccl_core zipccl::cuda_headers)
 # The launchers over core's codec, for tests that run many plans.
 zipccl_library(zipccl_host_kernels tests/host_kernels.c)
 target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_headers)
 
-foreach(test test_gpu_plans)
-    zipccl_plain_test(${test} SOURCES tests/${test}.c
-        LIBS zipccl_gpu_test zipccl_host_kernels zipccl_emu)
+# In the order in which they need each other.
+set(ZIPCCL_GPU_HOST_TEST zipccl_gpu_test zipccl_gpu zipccl_host_kernels zipccl_nccl_linked zipccl_emu)
+foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults)
+    zipccl_plain_test(${test} SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()
+if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
+    # The kernels themselves on the emulator: fewer plans.
+    zipccl_plain_test(test_gpu_plans_emulated SOURCES tests/test_gpu_plans.c ARGS few
+        LIBS zipccl_gpu_test zipccl_gpu zipccl_gpu_encode_emu zipccl_gpu_decode_emu
+        zipccl_nccl_linked zipccl_emu)
+    set_target_properties(test_gpu_plans_emulated PROPERTIES LINKER_LANGUAGE CXX)
+endif()

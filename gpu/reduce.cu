@@ -26,14 +26,14 @@ template <int SPLIT> static __device__ inline uint32_t rounded(float x, uint32_t
     return x != x ? ZIPCCL_FP32_NAN : zipccl_float_to_bits(x);
 }
 
-/* Round sums u * 16 bytes of elements on, of 'm' in all; unit u of thread after thread. */
+/* Round the sums of 16 bytes of elements, number u of those of 'm'. */
 template <int SPLIT>
-static __device__ inline void round_unit(const float *sums, size_t u, size_t m, uint32_t divisor,
-                                         uint8_t *dst)
+static __device__ inline void round_unit(const float *sums, unsigned u, unsigned m,
+                                         uint32_t divisor, uint8_t *dst)
 {
     const unsigned size = element<SPLIT>::size, n = 16 / size;
     const float *from = sums + n * u;
-    unsigned count = m - n * u < n ? (unsigned)(m - n * u) : n;
+    unsigned count = min(n, m - n * u);
     uint32_t x[4] = {0, 0, 0, 0};
     if (count == n && is_aligned16(from)) {
         SIMT_UNROLL
@@ -42,7 +42,8 @@ static __device__ inline void round_unit(const float *sums, size_t u, size_t m, 
             float four[4] = {y.x, y.y, y.z, y.w};
             SIMT_UNROLL
             for (unsigned l = 0; l < 4; l++)
-                x[(k + l) * size / 4] |= rounded<SPLIT>(four[l], divisor) << 8 * ((k + l) * size % 4);
+                x[(k + l) * size / 4] |= rounded<SPLIT>(four[l], divisor)
+                                         << 8 * ((k + l) * size % 4);
         }
     } else {
         SIMT_UNROLL
@@ -50,62 +51,69 @@ static __device__ inline void round_unit(const float *sums, size_t u, size_t m, 
             if (k < count)
                 x[k * size / 4] |= rounded<SPLIT>(from[k], divisor) << 8 * (k * size % 4);
     }
-    store_unit<size>(dst + 16 * u, x, count);
+    store_unit<size>(dst + (size_t)16 * u, x, count);
 }
 
-template <int SPLIT>
+/* Round sums [m] to dst [m]. */
+static __device__ void round_sums(unsigned split, const float *sums, unsigned m, uint32_t divisor,
+                                  uint8_t *dst)
+{
+    const unsigned n = split == ZIPCCL_SPLIT_FP32 ? 4 : 8;
+    for (unsigned u = threadIdx.x; n * u < m; u += DECODE_THREADS)
+        switch (split) {
+        case ZIPCCL_SPLIT_BF16: round_unit<ZIPCCL_SPLIT_BF16>(sums, u, m, divisor, dst); break;
+        case ZIPCCL_SPLIT_FP16: round_unit<ZIPCCL_SPLIT_FP16>(sums, u, m, divisor, dst); break;
+        default: round_unit<ZIPCCL_SPLIT_FP32>(sums, u, m, divisor, dst); break;
+        }
+}
+
 __global__ void __launch_bounds__(DECODE_THREADS)
     sum_kernel(struct decode_launch p, uint32_t divisor, uint8_t *dst)
 {
     SIMT_SHARED(struct decode_shared, sh, 1);
     SIMT_DYN_SHARED(float, sums);
+    unsigned split = p.in.fields.split;
     begin_shared(sh);
     for (uint32_t s = blockIdx.x; s < p.superblocks; s += gridDim.x) {
-        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK;
+        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK * p.in.size;
         unsigned m = (unsigned)zipccl_superblock_n(p.in.batch.first.n, s);
-        const unsigned n = 16 / element<SPLIT>::size;
         for (uint32_t t = 0; t < p.nmessages; t++) {
             struct decode_slot slot = slot_at(&p.in, t);
             struct decode_state state = p.space.states[t];
             struct decode_view v;
             __syncthreads();
             if (state.kind == DECODE_ELEMENTS)
-                add_elements<SPLIT>(slot.elements + first * p.in.size, m, sums, t == 0);
+                add_raw(split, slot.elements + first, m, sums, t == 0);
             else if (state.kind == DECODE_RAW)
-                add_elements<SPLIT>(slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first * p.in.size, m,
-                                    sums, t == 0);
+                add_raw(split, slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first, m, sums, t == 0);
             else if (state.kind == DECODE_CODED &&
                      ready_superblock(sh, &p, &state, t, &slot, s, &v))
-                add_superblock<SPLIT>(sh, &v, sums, t == 0);
+                add_coded(split, sh, &v, sums, t == 0);
         }
         __syncthreads();
-        for (unsigned u = threadIdx.x; n * u < m; u += DECODE_THREADS)
-            round_unit<SPLIT>(sums, u, m, divisor, dst + first * p.in.size);
+        round_sums(split, sums, m, divisor, dst + first);
     }
 }
 
-template <int SPLIT>
+/* As many elements a block at once as a superblock has. */
 __global__ void __launch_bounds__(DECODE_THREADS)
-    accumulate_kernel(const uint8_t *x, uint64_t n, bool start, float *acc)
+    accumulate_kernel(unsigned split, const uint8_t *x, uint64_t n, bool start, float *acc)
 {
-    const unsigned size = element<SPLIT>::size;
-    /* As many elements a block at once as a superblock has. */
-    for (uint64_t at = (uint64_t)blockIdx.x * ZIPCCL_SUPERBLOCK; at < n;
-         at += (uint64_t)gridDim.x * ZIPCCL_SUPERBLOCK) {
-        uint64_t left = n - at;
-        unsigned m = left < ZIPCCL_SUPERBLOCK ? (unsigned)left : ZIPCCL_SUPERBLOCK;
-        add_elements<SPLIT>(x + at * size, m, acc + at, start);
+    const unsigned size = split == ZIPCCL_SPLIT_FP32 ? 4 : 2;
+    for (uint64_t s = blockIdx.x; s * ZIPCCL_SUPERBLOCK < n; s += gridDim.x) {
+        uint64_t at = s * ZIPCCL_SUPERBLOCK;
+        add_raw(split, x + at * size, (unsigned)zipccl_superblock_n(n, s), acc + at, start);
     }
 }
 
-template <int SPLIT>
 __global__ void __launch_bounds__(DECODE_THREADS)
-    round_kernel(const float *acc, uint64_t n, uint32_t divisor, uint8_t *dst)
+    round_kernel(unsigned split, const float *acc, uint64_t n, uint32_t divisor, uint8_t *dst)
 {
-    const unsigned per = 16 / element<SPLIT>::size;
-    for (uint64_t u = (uint64_t)blockIdx.x * DECODE_THREADS + threadIdx.x; per * u < n;
-         u += (uint64_t)gridDim.x * DECODE_THREADS)
-        round_unit<SPLIT>(acc, u, n, divisor, dst);
+    const unsigned size = split == ZIPCCL_SPLIT_FP32 ? 4 : 2;
+    for (uint64_t s = blockIdx.x; s * ZIPCCL_SUPERBLOCK < n; s += gridDim.x) {
+        uint64_t at = s * ZIPCCL_SUPERBLOCK;
+        round_sums(split, acc + at, (unsigned)zipccl_superblock_n(n, s), divisor, dst + at * size);
+    }
 }
 
 /* The split of a type that can be added; -1 for others. */
@@ -160,21 +168,6 @@ template <class K> static cudaError_t allow_shared(K kernel, size_t nbytes)
 #endif
 }
 
-template <int SPLIT>
-static cudaError_t launch_sum(const struct decode_launch *launch, const struct zipccl_gpu_sum_args *args,
-                              cudaStream_t stream)
-{
-    const struct decode_launch p = *launch;
-    uint32_t most = SUM_BLOCKS_PER_SM * args->nsms, divisor = args->divisor;
-    dim3 grid(p.superblocks < most ? p.superblocks : most), block(DECODE_THREADS);
-    uint8_t *dst = (uint8_t *)args->d_dst;
-    cudaError_t error = allow_shared(sum_kernel<SPLIT>, SUM_SHARED_BYTES);
-    if (error != cudaSuccess)
-        return error;
-    SIMT_LAUNCH(sum_kernel<SPLIT>, grid, block, SUM_SHARED_BYTES, stream, p, divisor, dst);
-    return cudaGetLastError();
-}
-
 cudaError_t zipccl_gpu_decode_sum(const struct zipccl_gpu_sum_args *args, cudaStream_t stream)
 {
     struct decode_launch p;
@@ -185,11 +178,16 @@ cudaError_t zipccl_gpu_decode_sum(const struct zipccl_gpu_sum_args *args, cudaSt
                          args->workspace_nbytes, args->nsms, stream);
     if (error != cudaSuccess || args->n == 0)
         return error;
-    switch (split_of(args->dtype)) {
-    case ZIPCCL_SPLIT_BF16: return launch_sum<ZIPCCL_SPLIT_BF16>(&p, args, stream);
-    case ZIPCCL_SPLIT_FP16: return launch_sum<ZIPCCL_SPLIT_FP16>(&p, args, stream);
-    default: return launch_sum<ZIPCCL_SPLIT_FP32>(&p, args, stream);
-    }
+    error = allow_shared(sum_kernel, SUM_SHARED_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    uint32_t divisor = args->divisor;
+    uint64_t grid = (uint64_t)SUM_BLOCKS_PER_SM * args->nsms;
+    grid = p.superblocks < grid ? p.superblocks : grid;
+    uint8_t *dst = (uint8_t *)args->d_dst;
+    SIMT_LAUNCH(sum_kernel, dim3((unsigned)grid), dim3(DECODE_THREADS), SUM_SHARED_BYTES, stream, p,
+                divisor, dst);
+    return cudaGetLastError();
 }
 
 size_t zipccl_gpu_sum_workspace(enum zipccl_dtype dtype, uint64_t n, uint32_t nterms, uint32_t nsms)
@@ -200,9 +198,10 @@ size_t zipccl_gpu_sum_workspace(enum zipccl_dtype dtype, uint64_t n, uint32_t nt
     return zipccl_gpu_index_workspace((n / ZIPCCL_SUPERBLOCK + 1) * nterms, nterms);
 }
 
-static dim3 plain_grid(uint64_t nblocks, uint32_t nsms)
+/* Blocks for n elements, a superblock's worth each at a time. */
+static dim3 plain_grid(uint64_t n, uint32_t nsms)
 {
-    uint64_t most = (uint64_t)PLAIN_BLOCKS_PER_SM * nsms;
+    uint64_t most = (uint64_t)PLAIN_BLOCKS_PER_SM * nsms, nblocks = decode_superblocks(n);
     return dim3((unsigned)(nblocks < most ? nblocks : most));
 }
 
@@ -211,18 +210,12 @@ cudaError_t zipccl_gpu_accumulate(enum zipccl_dtype dtype, const void *d_x, uint
 {
     const uint8_t *x = (const uint8_t *)d_x;
     int split = split_of(dtype);
-    if (split < 0 || nsms == 0)
+    if (split < 0 || nsms == 0 || n / ZIPCCL_SUPERBLOCK > INT32_MAX)
         return cudaErrorInvalidValue;
     if (n == 0)
         return cudaSuccess;
-    dim3 grid = plain_grid((n + ZIPCCL_SUPERBLOCK - 1) / ZIPCCL_SUPERBLOCK, nsms);
-    dim3 block(DECODE_THREADS);
-    if (split == ZIPCCL_SPLIT_BF16)
-        SIMT_LAUNCH(accumulate_kernel<ZIPCCL_SPLIT_BF16>, grid, block, 0, stream, x, n, first, d_acc);
-    else if (split == ZIPCCL_SPLIT_FP16)
-        SIMT_LAUNCH(accumulate_kernel<ZIPCCL_SPLIT_FP16>, grid, block, 0, stream, x, n, first, d_acc);
-    else
-        SIMT_LAUNCH(accumulate_kernel<ZIPCCL_SPLIT_FP32>, grid, block, 0, stream, x, n, first, d_acc);
+    SIMT_LAUNCH(accumulate_kernel, plain_grid(n, nsms), dim3(DECODE_THREADS), 0, stream,
+                (unsigned)split, x, n, first, d_acc);
     return cudaGetLastError();
 }
 
@@ -231,18 +224,11 @@ cudaError_t zipccl_gpu_round(enum zipccl_dtype dtype, const float *d_acc, uint64
 {
     uint8_t *dst = (uint8_t *)d_dst;
     int split = split_of(dtype);
-    if (split < 0 || nsms == 0 || divisor == 0)
+    if (split < 0 || nsms == 0 || divisor == 0 || n / ZIPCCL_SUPERBLOCK > INT32_MAX)
         return cudaErrorInvalidValue;
     if (n == 0)
         return cudaSuccess;
-    uint64_t units = split == ZIPCCL_SPLIT_FP32 ? (n + 3) / 4 : (n + 7) / 8;
-    dim3 grid = plain_grid((units + DECODE_THREADS - 1) / DECODE_THREADS, nsms);
-    dim3 block(DECODE_THREADS);
-    if (split == ZIPCCL_SPLIT_BF16)
-        SIMT_LAUNCH(round_kernel<ZIPCCL_SPLIT_BF16>, grid, block, 0, stream, d_acc, n, divisor, dst);
-    else if (split == ZIPCCL_SPLIT_FP16)
-        SIMT_LAUNCH(round_kernel<ZIPCCL_SPLIT_FP16>, grid, block, 0, stream, d_acc, n, divisor, dst);
-    else
-        SIMT_LAUNCH(round_kernel<ZIPCCL_SPLIT_FP32>, grid, block, 0, stream, d_acc, n, divisor, dst);
+    SIMT_LAUNCH(round_kernel, plain_grid(n, nsms), dim3(DECODE_THREADS), 0, stream, (unsigned)split,
+                d_acc, n, divisor, dst);
     return cudaGetLastError();
 }

@@ -22,7 +22,8 @@ __global__ void __launch_bounds__(DECODE_THREADS)
         if (in.d_results)
             in.d_results[i] = result;
         mine.flags |= result.flags;
-        mine.error = result.error == ZIPCCL_OK || overflow ? mine.error : ZIPCCL_ERR_CORRUPT;
+        if (result.error != ZIPCCL_OK && !overflow)
+            mine.error = ZIPCCL_ERR_CORRUPT;
         mine.noverflows += overflow;
         mine.nraw += (result.flags & ZIPCCL_MESSAGE_RAW) != 0;
         mine.nbytes += result.nbytes;

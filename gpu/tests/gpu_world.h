@@ -24,7 +24,8 @@ struct gpu_rank {
     cudaStream_t stream;
     struct zipccl_transport *host;
     struct zipccl_exec *cpu;
-    bool ok; /* of what has been checked so far */
+    bool ok;          /* of what has been checked so far */
+    unsigned notices; /* of gpu communicators, counted by tests */
 };
 
 struct gpu_world {

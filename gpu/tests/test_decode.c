@@ -79,7 +79,7 @@ static void decode_table(const struct batch *batch, enum zipccl_dtype dtype, siz
 /* Every kind of data, effort and row in turn, at sizes around the format's borders. */
 static void fill(struct batch *batch, enum zipccl_dtype dtype, uint64_t seed, bool all)
 {
-    static const size_t sizes[] = {0,    1,     5,     63,    64,    65,   700,
+    static const size_t sizes[] = {0,    1,    5,     63,    64,    65,   700,
                                    1024, 4097, 16383, 16384, 16385, 40001};
     size_t nsizes = sizeof sizes / sizeof sizes[0];
     for (int kind = 0; kind < DATA_NUM_KINDS; kind++)
@@ -90,9 +90,9 @@ static void fill(struct batch *batch, enum zipccl_dtype dtype, uint64_t seed, bo
                 if (!all && sizes[k] > 1024 && (x + (uint64_t)effort) % 4 != 0)
                     continue;
                 enum zipccl_isa isa = x % 2 ? ZIPCCL_ISA_SCALAR : zipccl_isa_best();
-                add(batch, gpu_encode(isa, (enum zipccl_effort)effort, dtype,
-                                      gpu_elements(dtype, (enum data_kind)kind, x, sizes[k]),
-                                      sizes[k]));
+                add(batch,
+                    gpu_encode(isa, (enum zipccl_effort)effort, dtype,
+                               gpu_elements(dtype, (enum data_kind)kind, x, sizes[k]), sizes[k]));
             }
 }
 
@@ -184,8 +184,8 @@ static void test_strides(void)
         struct data_random random = {i};
         size_t nbytes, room = i == 3 ? 1000 : ROOM;
         data_gauss(&random, elements + i * N, N, 0.02);
-        zipccl_status status = zipccl_encode(zipccl_isa_best(), ZIPCCL_BFLOAT16, elements + i * N, N,
-                                             wire + i * ROOM, room, scratch, &nbytes);
+        zipccl_status status = zipccl_encode(zipccl_isa_best(), ZIPCCL_BFLOAT16, elements + i * N,
+                                             N, wire + i * ROOM, room, scratch, &nbytes);
         CHECK(status == (i == 3 ? ZIPCCL_ERR_OVERFLOW : ZIPCCL_OK), "encode");
     }
     size_t nbytes = zipccl_gpu_decode_workspace(ZIPCCL_BFLOAT16, COUNT * N, COUNT, 7);

@@ -6,6 +6,8 @@ zipccl_plain_test(test_emu_compact SOURCES test_compact.cpp LIBS emu_compact_emu
 add_library(emu_nccl_rank STATIC nccl_rank.cpp)
 target_link_libraries(emu_nccl_rank PUBLIC zipccl_emu)
 zipccl_plain_test(test_emu_nccl SOURCES test_nccl.cpp LIBS emu_nccl_rank)
+zipccl_plain_test(test_emu_nccl_errors SOURCES test_nccl_errors.cpp LIBS zipccl_emu)
+zipccl_plain_test(test_emu_cuda SOURCES test_cuda.cpp LIBS zipccl_emu)
 if(ZIPCCL_HAVE_MPI)
     add_executable(test_emu_nccl_mpi test_nccl_mpi.cpp)
     # Open MPI's C library is enough for C++ too.

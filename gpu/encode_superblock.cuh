@@ -1,0 +1,332 @@
+/*
+ * encode_superblock.cuh - one superblock from elements to sizes, and then to its place
+ *
+ * Coding comes in two steps, because where a share lies follows from the sizes of all superblocks
+ * before it: enc_code() finds everything out, with the variable bytes in a slot of their own, and
+ * enc_place() writes share and directory entry where they belong.  In between the elements stay in
+ * registers, but for fp32, which is read again from the caches.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_GPU_ENCODE_SUPERBLOCK_CUH
+#define ZIPCCL_GPU_ENCODE_SUPERBLOCK_CUH
+
+#include "gpu/encode_choose.cuh"
+#include "gpu/encode_tiers.cuh"
+
+/* Elements that a thread keeps: none where they are too many registers. */
+#define ENC_KEEPS(SPLIT) (enc_fields[SPLIT].size <= 2)
+
+/* A superblock between the two steps. */
+template <int SPLIT> struct enc_coded {
+    struct enc_source src; /* the rest: the elements without the zeros of a bitmap */
+    struct enc_sizes z;
+    uint32_t words[ENC_KEEPS(SPLIT) ? ENC_QUARTERS * ENC_WORDS(SPLIT) : 1];
+    uint32_t tier1[2]; /* this thread's half of a word of each of tier 1's planes in the share */
+};
+
+/* Eight elements of quarter 'h' of a superblock that was read. */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void
+enc_again(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, int h, uint32_t *words)
+{
+    if constexpr (ENC_KEEPS(SPLIT)) {
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++)
+            words[k] = c->words[(uint32_t)h * ENC_WORDS(SPLIT) + k];
+    } else {
+        enc_load<SPLIT, FLOATS>(&c->src, enc_first(t, (uint32_t)h), words);
+    }
+}
+
+/* Read the elements.  True, for every thread, if all are equal.  Every thread calls it. */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ bool enc_read(struct enc_thread *t, struct enc_coded<SPLIT> *c)
+{
+    constexpr uint32_t size = enc_fields[SPLIT].size;
+    uint32_t first = enc_element<SPLIT, FLOATS>(&c->src, 0), others = 0;
+    first = size == 1 ? bytes_of(first) : size == 2 ? first * 0x10001u : first;
+    SIMT_UNROLL
+    for (int h = 0; h < ENC_QUARTERS; h++) {
+        uint32_t words[ENC_WORDS(SPLIT)];
+        uint32_t left = bits_below((int)c->src.m - (int)enc_first(t, (uint32_t)h));
+        enc_load<SPLIT, FLOATS>(&c->src, enc_first(t, (uint32_t)h), words);
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
+            /* Bits of elements that there are. */
+            uint32_t bits = 0;
+            SIMT_UNROLL
+            for (uint32_t j = 0; j < 8; j++)
+                if (j * size / 4 == k && (left >> j & 1))
+                    bits |= (size == 4 ? ~0u : (1u << 8 * size % 32) - 1) << 8 * (j * size % 4);
+            others |= (words[k] ^ first) & (left == 0xff ? ~0u : bits);
+            if constexpr (ENC_KEEPS(SPLIT))
+                c->words[(uint32_t)h * ENC_WORDS(SPLIT) + k] = words[k];
+        }
+    }
+    return !__syncthreads_or(others != 0);
+}
+
+/* Bits that planes would hold, of all elements: for byte-planes two bytes. */
+template <int SPLIT>
+static __device__ __forceinline__ uint32_t enc_plane_bits(const uint32_t *words)
+{
+    uint32_t any = 0;
+    if (SPLIT == ZIPCCL_SPLIT_FP32) {
+        SIMT_UNROLL
+        for (int k = 0; k < 8; k++)
+            any |= words[k] & 0xffffu;
+        return any;
+    }
+    any = enc_bits<SPLIT>(words, 0) | enc_bits<SPLIT>(words, 1);
+    any |= any >> 16;
+    return (any | any >> 8) & 0xffu;
+}
+
+/* Which planes are there, from the OR of what they would hold. */
+template <int SPLIT> static __device__ __forceinline__ uint32_t enc_planes(uint32_t any)
+{
+    if (enc_fields[SPLIT].byte_planes)
+        return (uint32_t)((any & 0xffu) != 0) | (uint32_t)((any & 0xff00u) != 0) << 1;
+    return any;
+}
+
+/*
+ * Code the rest by tiers.  False if raw is no longer.  Fills z's numbers, the slot's bytes behind
+ * the first z->variable, and the words of tier 1.  Every thread calls it.
+ */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ bool enc_by_tiers(struct enc_thread *t, uint8_t *slot,
+                                                    struct enc_coded<SPLIT> *c)
+{
+    constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+    struct enc_shared *sh = t->sh;
+    struct enc_sizes *z = &c->z;
+    uint32_t width = enc_programs[z->program].tier[0].width, rest = c->src.m;
+    uint32_t planes[3] = {0, 0, 0}, masks = 0, any = 0, places[ENC_QUARTERS];
+    SIMT_UNROLL
+    for (int h = 0; h < ENC_QUARTERS; h++) {
+        uint32_t words[ENC_WORDS(SPLIT)];
+        struct enc_codes codes;
+        uint32_t inside = bits_below((int)rest - (int)enc_first(t, (uint32_t)h));
+        enc_again<SPLIT, FLOATS>(t, c, h, words);
+        enc_tier1(enc_exponents<SPLIT>(words, 0), enc_exponents<SPLIT>(words, 1), z->base, width,
+                  inside, &codes);
+        masks |= codes.escapes << 8 * h;
+        SIMT_UNROLL
+        for (int k = 0; k < 3; k++)
+            planes[k] |= codes.plane[k] << 8 * h;
+        if (fields.nplanes > 0)
+            any |= enc_plane_bits<SPLIT>(words);
+    }
+    if (fields.nplanes > 0) {
+        any = __reduce_or_sync(ALL_LANES, any);
+        if (t->lane == 0)
+            sh->any[t->warp] = any;
+    }
+    uint32_t reach = enc_places(t, masks, places);
+    SIMT_UNROLL
+    for (int h = 0; h < ENC_QUARTERS; h++) {
+        uint32_t words[ENC_WORDS(SPLIT)], four = bytes_of(z->base);
+        enc_again<SPLIT, FLOATS>(t, c, h, words);
+        enc_append(bytes_sub(four, enc_exponents<SPLIT>(words, 0)),
+                   bytes_sub(four, enc_exponents<SPLIT>(words, 1)), masks >> 8 * h & 0xffu,
+                   sh->d + places[h]);
+    }
+    if (fields.nplanes > 0) {
+        any = t->lane < ZIPCCL_SUBBLOCKS ? sh->any[t->lane] : 0;
+        z->planes = enc_planes<SPLIT>(__reduce_or_sync(ALL_LANES, any));
+    }
+    SIMT_UNROLL
+    for (int k = 0; k < 2; k++)
+        c->tier1[k] = quad_transpose(planes[k], t->lane);
+    uint32_t used = z->variable;
+    if (width == 3) {
+        uint32_t third = quad_transpose(planes[2], t->lane), half = t->lane >> 2 & 1;
+        uint32_t group = t->warp * 16 + (t->lane & 3) * 4 + (t->lane >> 3);
+        if (group < zipccl_groups(rest))
+            ((uint32_t *)(slot + used))[2 * group + half] = third;
+        used += 8 * (uint32_t)zipccl_groups(rest);
+    }
+    struct zipccl_share share = zipccl_share_of(&fields, rest, __popc(z->planes), (int)width);
+    uint32_t limit = z->variable + rest * fields.size;
+    limit = limit > share.end ? limit - (uint32_t)share.end : 0;
+    z->share = (uint32_t)share.end;
+    __syncthreads();
+    return enc_deeper(t, z, reach, used, limit, slot);
+}
+
+/*
+ * Find out how a superblock is coded, and how long it becomes.
+ *
+ * c     src is the superblock's elements; all else is filled
+ * slot  aligned to 16: variable bytes go here, but for those of a raw superblock whose elements are
+ *       still where they were
+ * rest  room for the elements of a superblock, aligned to 16
+ */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void enc_code(struct enc_thread *t, uint8_t *slot, uint8_t *rest,
+                                                struct enc_coded<SPLIT> *c)
+{
+    constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+    struct enc_sizes *z = &c->z;
+    bool zeros = true;
+    *z = (struct enc_sizes){};
+    z->rest = c->src.m;
+    if (enc_read<SPLIT, FLOATS>(t, c)) {
+        z->program = ZIPCCL_PROGRAM_CONSTANT;
+        return;
+    }
+    for (;;) {
+        z->program = enc_choose<SPLIT, FLOATS>(t, &c->src, zeros, &z->base);
+        if (z->program != ZIPCCL_PROGRAM_ZEROS)
+            break;
+        zeros = false;
+        if (enc_bitmap<SPLIT, FLOATS>(t, &c->src, rest, slot, z)) {
+            c->src = (struct enc_source){rest, z->rest, false, true};
+            enc_read<SPLIT, FLOATS>(t, c);
+        }
+    }
+    uint32_t start = z->variable;
+    if (z->program != ZIPCCL_PROGRAM_RAW && enc_by_tiers<SPLIT, FLOATS>(t, slot, c))
+        return;
+    z->program = ZIPCCL_PROGRAM_RAW;
+    z->planes = z->base = 0;
+    SIMT_UNROLL
+    for (int k = 0; k < ZIPCCL_MAX_TIERS; k++)
+        z->escapes[k] = 0;
+    z->share = (uint32_t)zipccl_raw_share(&fields, z->rest);
+    z->variable = start + z->rest * fields.size - z->share;
+}
+
+/* Directory entry, a byte a thread of the first warp; 'base' comes from all warps by sh->base. */
+template <int SPLIT>
+static __device__ __forceinline__ void enc_entry(const struct enc_thread *t,
+                                                 const struct enc_coded<SPLIT> *c, uint8_t *out)
+{
+    const struct enc_sizes *z = &c->z;
+    uint32_t lane = t->lane, x = 0;
+    bool constant = z->program == ZIPCCL_PROGRAM_CONSTANT;
+    if (lane >= 16) {
+        x = t->sh->base[lane - 16];
+    } else if (lane == 0) {
+        x = z->program | (z->ngroups ? (uint32_t)ZIPCCL_PROGRAM_ZEROS : 0);
+    } else if (!constant) {
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < ZIPCCL_MAX_TIERS; k++)
+            x = lane / 2 == 1 + k ? z->escapes[k] : x;
+        x = lane == 1 ? z->planes : lane / 2 == 6 ? z->rest : lane / 2 == 7 ? z->ngroups : x;
+        x = lane > 1 && (lane & 1) ? x >> 8 : x;
+    }
+    out[lane] = (uint8_t)x;
+}
+
+/* Zero 'share' from 'from' to 'end'; less than a block's threads, 4 bytes each. */
+static __device__ __forceinline__ void enc_clear(const struct enc_thread *t, uint8_t *share,
+                                                 uint32_t from, uint32_t end)
+{
+    uint32_t at = from + 4 * (32 * t->warp + t->lane);
+    if (at < end)
+        *(uint32_t *)(share + at) = 0;
+}
+
+/*
+ * A raw superblock's elements: those of the share to 'share', the others behind the first 'start'
+ * bytes of 'slot', unless that is NULL.
+ */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void enc_place_raw(const struct enc_thread *t,
+                                                     const struct enc_coded<SPLIT> *c,
+                                                     uint8_t *share, uint8_t *slot, uint32_t start)
+{
+    uint32_t first = c->z.share, end = c->src.m * enc_fields[SPLIT].size;
+    SIMT_UNROLL
+    for (int h = 0; h < ENC_QUARTERS; h++) {
+        uint32_t words[ENC_WORDS(SPLIT)];
+        uint32_t at = enc_first(t, (uint32_t)h) * enc_fields[SPLIT].size;
+        enc_again<SPLIT, FLOATS>(t, c, h, words);
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
+            uint32_t to = at + 4 * k;
+            if (share && to < first)
+                *(uint32_t *)(share + to) = words[k];
+            if (slot && to >= first && to < end)
+                *(uint32_t *)(slot + start + to - first) = words[k];
+        }
+    }
+    if (share)
+        enc_clear(t, share, (first + 3) & ~3u, (uint32_t)zipccl_align64(first));
+}
+
+/* Bit-planes of four quarters: halves of words as tier 1's. */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void
+enc_place_bit_planes(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, uint32_t at,
+                     bool there, uint8_t *out, uint32_t nbytes)
+{
+    SIMT_UNROLL
+    for (int k = 0; k < enc_fields[SPLIT].nplanes; k++) {
+        uint32_t plane = 0;
+        if (!(c->z.planes >> k & 1))
+            continue;
+        SIMT_UNROLL
+        for (int h = 0; h < ENC_QUARTERS; h++) {
+            uint32_t words[ENC_WORDS(SPLIT)];
+            uint32_t inside = bits_below((int)c->src.m - (int)enc_first(t, (uint32_t)h));
+            enc_again<SPLIT, FLOATS>(t, c, h, words);
+            plane |= (bytes_plane(enc_bits<SPLIT>(words, 0), enc_bits<SPLIT>(words, 1), k) & inside)
+                     << 8 * h;
+        }
+        plane = quad_transpose(plane, t->lane);
+        if (there)
+            *(uint32_t *)(out + at) = plane;
+        out += nbytes;
+    }
+}
+
+/* The share of a superblock coded by tiers: low bytes, planes, words of tier 1, zeros between. */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void
+enc_place_tiers(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, uint8_t *share)
+{
+    constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+    uint32_t rest = c->src.m, width = enc_programs[c->z.program].tier[0].width;
+    int nplanes = __popc(c->z.planes);
+    struct zipccl_share at = zipccl_share_of(&fields, rest, nplanes, (int)width);
+    uint8_t *planes = share + at.planes;
+    if (fields.low_bytes)
+        SIMT_UNROLL
+    for (int h = 0; h < ENC_QUARTERS; h++) {
+        uint32_t first = enc_first(t, (uint32_t)h), words[ENC_WORDS(SPLIT)];
+        enc_again<SPLIT, FLOATS>(t, c, h, words);
+        if (first >= at.planes)
+            continue;
+        /* Elements beyond the last one are 0, and so are these bytes. */
+        *(uint2 *)(share + first) = make_uint2(enc_low<SPLIT>(words, 0), enc_low<SPLIT>(words, 1));
+        SIMT_UNROLL
+        for (int k = 0; fields.byte_planes && k < fields.nplanes; k++)
+            if (c->z.planes >> k & 1)
+                *(uint2 *)(planes + (k == 1 && nplanes == 2 ? at.plane_nbytes : 0) + first) =
+                    make_uint2(enc_byte_plane(words, 0, k), enc_byte_plane(words, 1, k));
+    }
+    uint32_t group = t->warp * 16 + (t->lane & 3) * 4 + (t->lane >> 3), half = t->lane >> 2 & 1;
+    bool there = group < zipccl_groups(rest);
+    if (!fields.byte_planes && fields.nplanes > 0)
+        enc_place_bit_planes<SPLIT, FLOATS>(t, c, 8 * group + 4 * half, there, planes,
+                                            (uint32_t)at.plane_nbytes);
+    if (width == 1) {
+        if (there)
+            *(uint32_t *)(share + at.tier1 + 8 * group + 4 * half) = c->tier1[0];
+    } else {
+        /* The halves of a word come together. */
+        uint32_t other = __shfl_xor_sync(ALL_LANES, half ? c->tier1[0] : c->tier1[1], 4);
+        if (there)
+            *(uint2 *)(share + at.tier1 + 16 * group + 8 * half) =
+                half ? make_uint2(other, c->tier1[1]) : make_uint2(c->tier1[0], other);
+    }
+    enc_clear(t, share, (uint32_t)(at.planes + (uint32_t)nplanes * at.plane_nbytes),
+              (uint32_t)at.tier1);
+    enc_clear(t, share, (uint32_t)at.end, (uint32_t)zipccl_align64(at.end));
+}
+
+#endif
