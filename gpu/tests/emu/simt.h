@@ -64,8 +64,8 @@ extern thread_local const Coords *cur;
 uint64_t warp_op(Op op, unsigned mask, uint64_t value, int arg, int width, Place at);
 int block_op(Op op, int pred, Place at);
 
-/* A scheduling point. 'moved' says that the thread has just changed memory that others may wait for. */
-void yield_point(bool moved);
+/* A scheduling point.  'moved': the thread has just changed memory that others may wait for. */
+void yield_point(bool moved, Place at);
 
 /* One allocation per block and declaration; 'key' is the declaration. */
 void *shared_var(const void *key, size_t nbytes, size_t align);
@@ -207,8 +207,8 @@ inline unsigned __reduce_xor_sync(unsigned mask, unsigned v, SIMT_PLACE)
 {
     return (unsigned)simt::warp_op(simt::OP_XOR, mask, v, 0, 32, at);
 }
-#undef SIMT_PLACE
 
 #include "gpu/tests/emu/simt_device.h"
+#undef SIMT_PLACE
 
 #endif

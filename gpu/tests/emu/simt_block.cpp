@@ -139,8 +139,10 @@ void start_block(Engine *e, Block *b, uint64_t index)
     if (!l->order.empty()) {
         index = l->order[index];
     }
+    void *here = race_enter_pristine(e); /* threads read their coordinates there */
     b->fibers.resize(n);
     b->warps.resize((n + 31) / 32);
+    race_switch(here);
     b->alive = (int)n;
     b->bar_count = b->bar_sum = b->bar_result = 0;
     b->bar_phase = 0;

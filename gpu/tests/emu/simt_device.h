@@ -153,89 +153,90 @@ template <class T> inline bool swap_if(T *p, T *old, T v)
 }
 } // namespace simt
 
-template <class T> inline T atomicAdd(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicAdd(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (!simt::swap_if(p, &old, (T)(old + v))) {
     }
-    simt::yield_point(v != 0);
+    simt::yield_point(v != 0, at);
     return old;
 }
-template <> inline float atomicAdd<float>(float *p, float v)
+inline float atomicAdd(float *p, float v, SIMT_PLACE)
 {
     unsigned *word = reinterpret_cast<unsigned *>(p), old = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (!simt::swap_if(word, &old, __float_as_uint(__uint_as_float(old) + v))) {
     }
-    simt::yield_point(true);
+    simt::yield_point(true, at);
     return __uint_as_float(old);
 }
-template <class T> inline T atomicSub(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicSub(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
-    return atomicAdd(p, (T)(0 - v));
+    return atomicAdd(p, (T)(0 - v), at);
 }
-template <class T> inline T atomicOr(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicOr(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     T old = __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
-    simt::yield_point((old | v) != old);
+    simt::yield_point((old | v) != old, at);
     return old;
 }
-template <class T> inline T atomicAnd(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicAnd(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     T old = __atomic_fetch_and(p, v, __ATOMIC_RELAXED);
-    simt::yield_point((old & v) != old);
+    simt::yield_point((old & v) != old, at);
     return old;
 }
-template <class T> inline T atomicExch(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicExch(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     T old = __atomic_exchange_n(p, v, __ATOMIC_RELAXED);
-    simt::yield_point(old != v);
+    simt::yield_point(old != v, at);
     return old;
 }
-template <class T> inline T atomicMax(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicMax(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (old < v && !simt::swap_if(p, &old, v)) {
     }
-    simt::yield_point(old < v);
+    simt::yield_point(old < v, at);
     return old;
 }
-template <class T> inline T atomicMin(T *p, typename simt::Same<T>::type v)
+template <class T> inline T atomicMin(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (v < old && !simt::swap_if(p, &old, v)) {
     }
-    simt::yield_point(v < old);
+    simt::yield_point(v < old, at);
     return old;
 }
 template <class T>
-inline T atomicCAS(T *p, typename simt::Same<T>::type expected, typename simt::Same<T>::type v)
+inline T atomicCAS(T *p, typename simt::Same<T>::type expected, typename simt::Same<T>::type v,
+                   SIMT_PLACE)
 {
     T old = expected;
     const bool hit = simt::swap_if(p, &old, v);
-    simt::yield_point(hit && v != expected);
+    simt::yield_point(hit && v != expected, at);
     return old;
 }
 
 /* The orders between blocks: described in gpu/portable.cuh. */
-template <class T> inline T simt_ld_acquire(const T *p)
+template <class T> inline T simt_ld_acquire(const T *p, SIMT_PLACE)
 {
-    simt::yield_point(false);
+    simt::yield_point(false, at);
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
-template <class T> inline void simt_st_release(T *p, typename simt::Same<T>::type v)
+template <class T> inline void simt_st_release(T *p, typename simt::Same<T>::type v, SIMT_PLACE)
 {
     __atomic_store_n(p, v, __ATOMIC_RELEASE);
-    simt::yield_point(true);
+    simt::yield_point(true, at);
 }
-inline uint32_t simt_add_acq_rel(uint32_t *p, uint32_t v)
+inline uint32_t simt_add_acq_rel(uint32_t *p, uint32_t v, SIMT_PLACE)
 {
     uint32_t old = __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
-    simt::yield_point(true);
+    simt::yield_point(true, at);
     return old;
 }
-inline void simt_backoff()
+inline void simt_backoff(SIMT_PLACE)
 {
-    simt::yield_point(false);
+    simt::yield_point(false, at);
 }
 
 #endif

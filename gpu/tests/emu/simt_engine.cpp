@@ -134,13 +134,14 @@ static bool livelocked(Engine *e)
     return now_s() - e->spin_start_s >= WORKERS_TIMEOUT_S;
 }
 
-void yield_point(bool moved)
+void yield_point(bool moved, Place at)
 {
     Engine *e = engine;
     if (!e || !e->running) {
         return; /* host code may share a function with kernels */
     }
     Fiber *f = e->running;
+    f->at = at;
     if (e->launch->failed) {
         die(e, f);
     }

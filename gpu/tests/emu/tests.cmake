@@ -21,3 +21,36 @@ if(ZIPCCL_HAVE_MPI)
             PROCESSORS ${n})
     endforeach()
 endif()
+
+# Planted bugs.  The emulator's own checks find the first sort; those that need a sanitizer have
+# programs of their own, so that a plain build tests them too.
+function(zipccl_bugs_program name emulator)
+    zipccl_emulated_kernels(${name}_kernels SOURCES bugs.cu)
+    target_link_libraries(${name}_kernels PUBLIC ${emulator})
+    add_executable(${name} test_bugs.cpp)
+    target_link_libraries(${name} PRIVATE ${name}_kernels)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endfunction()
+function(zipccl_bugs_test name)
+    add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_bugs.sh
+        $<TARGET_FILE:${name}> ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+endfunction()
+
+if(NOT ZIPCCL_SANITIZE)
+    zipccl_bugs_program(test_emu_bugs zipccl_emu)
+    add_test(NAME test_emu_bugs COMMAND test_emu_bugs WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(test_emu_bugs PROPERTIES TIMEOUT 120)
+    # clang 14's ThreadSanitizer misses races between blocks.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        foreach(sanitizer thread address)
+            zipccl_emu_library(zipccl_emu_${sanitizer} ${sanitizer})
+            zipccl_bugs_program(test_emu_bugs_${sanitizer} zipccl_emu_${sanitizer})
+        endforeach()
+        target_compile_options(test_emu_bugs_address_kernels PRIVATE -fsanitize-recover=address)
+        zipccl_bugs_test(test_emu_bugs_thread "ThreadSanitizer: data race" missing_syncwarp
+            missing_barrier ballot_is_no_fence same_word relaxed_flag)
+        zipccl_bugs_test(test_emu_bugs_address "AddressSanitizer: heap-buffer-overflow"
+            shared_overflow dynamic_overflow global_overflow)
+    endif()
+endif()
