@@ -159,6 +159,10 @@ static ncclResult_t born_of_parent(ncclComm_t parent, ncclComm_t *handle, uint64
     /* What is about the parent alone does not pass to its children. */
     if (birth.plain == ZIPCCL_SHIM_GROUP || birth.plain == ZIPCCL_SHIM_ONE_RANK)
         birth.plain = ZIPCCL_SHIM_TAKEN;
+    /* What was ended on all ranks at one call stays ended. */
+    if (birth.plain == ZIPCCL_SHIM_TAKEN &&
+        (from->stopped == ZIPCCL_SHIM_SWITCHED_OFF || from->stopped == ZIPCCL_SHIM_DISABLED))
+        birth.plain = (enum zipccl_shim_reason)from->stopped;
     birth.uid = zipccl_shim_derive(from->uid, ++from->splits, detail);
     describe(&birth, config);
     result = zipccl_shim_group_birth(&birth);

@@ -11,6 +11,7 @@
 #include "gpu/preload/report.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 struct zipccl_shim zipccl_shim;
 __thread struct zipccl_shim_thread zipccl_shim_thread __attribute__((tls_model("initial-exec")));
@@ -43,7 +44,7 @@ __attribute__((constructor)) static void start(void)
 
 __attribute__((destructor)) static void stop(void)
 {
-    if (zipccl_shim.active)
+    if (zipccl_shim.active && zipccl_shim.pid == (int)getpid())
         zipccl_shim_report();
 }
 
@@ -59,6 +60,7 @@ void zipccl_shim_say_hello(void)
             nccl->path, nccl->version, nccl->second_path, nccl->second_version);
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) != 0)
         return;
+    zipccl_shim.pid = (int)getpid();
     zipccl_log_info("mode %s, NCCL %d (%s, %s)", zipccl_shim_mode_name(zipccl_shim.settings.mode),
                     nccl->version, nccl->path, nccl->found);
 }
