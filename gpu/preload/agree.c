@@ -339,6 +339,8 @@ ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n
         } else if (meet(&births[i], t)) {
             if (births[i].plain != ZIPCCL_SHIM_TAKEN || births[i].uid == 0)
                 take_in(t, births[i].plain, false);
+            else if (t->nranks == 1)
+                take_in(t, ZIPCCL_SHIM_ONE_RANK, false);
             else
                 ntalks++;
         }

@@ -8,6 +8,7 @@
  */
 #include "gpu/preload/agree.h"
 #include "gpu/preload/control.h"
+#include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
 #include "gpu/preload/group.h"
 #include "gpu/preload/log.h"
@@ -64,8 +65,14 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
     ZIPCCL_NEED(ncclGetUniqueId);
     result = nccl->ncclGetUniqueId(id);
-    if (result == ncclSuccess && !zipccl_shim_forwards())
+    if (result != ncclSuccess || zipccl_shim_forwards())
+        return result;
+    /* Without a mark nobody exchanges anything, so no rank waits for one that cannot. */
+    if (zipccl_cuda_get() != NULL)
         zipccl_shim_mark(id);
+    else
+        zipccl_log_warn_once("cuda", "no libcudart was found in this process or on its library "
+                                     "path; all calls are plain NCCL");
     return result;
 }
 
@@ -133,7 +140,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const 
     zipccl_shim_thread.inside++;
     result = nccl->ncclCommInitAll(comms, n, devices);
     births = n > 0 ? calloc((size_t)n, sizeof *births) : NULL;
-    if (result == ncclSuccess && births != NULL) {
+    if (result == ncclSuccess && births != NULL && zipccl_cuda_get() != NULL) {
         zipccl_shim_mark(&made);
         for (int i = 0; i < n; i++)
             births[i] = (struct zipccl_shim_birth){&comms[i], zipccl_shim_marked(&made, 1),
@@ -290,7 +297,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResul
 
 ZIPCCL_SHIM_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 {
-    static __thread char text[512];
+    static __thread char text[600];
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
     struct zipccl_error error = {""};
 

@@ -17,6 +17,7 @@ enum { KEYS = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *stream;
+static const char *wanted; /* file that is opened with the first line; many processes write none */
 static bool info;
 static const char *seen[KEYS];
 static size_t nseen;
@@ -51,16 +52,9 @@ bool zipccl_log_open(const char *level, const char *file)
 {
     bool known = level == NULL || level[0] == '\0' || strcasecmp(level, "WARN") == 0 ||
                  strcasecmp(level, "INFO") == 0;
-    char path[512];
 
     info = level != NULL && strcasecmp(level, "INFO") == 0;
-    if (file != NULL && file[0] != '\0') {
-        zipccl_log_expand(file, path, sizeof path);
-        stream = fopen(path, "we");
-        if (stream == NULL)
-            zipccl_log_warn("ZIPCCL_DEBUG_FILE=%s: cannot write %s, lines go to stderr", file,
-                            path);
-    }
+    wanted = file != NULL && file[0] != '\0' ? file : NULL;
     return known;
 }
 
@@ -129,8 +123,20 @@ void zipccl_log_warn_once(const char *key, const char *format, ...)
 
 FILE *zipccl_log_lock(void)
 {
-    FILE *out = stream != NULL ? stream : stderr;
+    FILE *out;
+    char path[512];
 
+    pthread_mutex_lock(&lock);
+    if (wanted != NULL) {
+        zipccl_log_expand(wanted, path, sizeof path);
+        stream = fopen(path, "we");
+        if (stream == NULL)
+            fprintf(stderr, "ZIPCCL_DEBUG_FILE=%s: cannot write %s, lines go to stderr\n", wanted,
+                    path);
+        wanted = NULL;
+    }
+    out = stream != NULL ? stream : stderr;
+    pthread_mutex_unlock(&lock);
     flockfile(out);
     return out;
 }

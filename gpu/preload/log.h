@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Level "WARN" (default) or "INFO", file NULL or ""; false if the level is neither. */
+/* Level "WARN" (default) or "INFO", file NULL or "", which is opened with the first line and stays
+ * borrowed; false if the level is neither. */
 bool zipccl_log_open(const char *level, const char *file);
 
 void zipccl_log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

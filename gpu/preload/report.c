@@ -80,8 +80,10 @@ static void print_kind(FILE *out, const struct zipccl_shim_comm *comm,
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
     struct zipccl_shim_prediction p;
-    struct sums *sums =
-        settings->compress[k->op] && k->bytes / k->calls >= settings->min_bytes ? selected : more;
+    struct sums *sums = comm->plain == ZIPCCL_SHIM_TAKEN && settings->compress[k->op] &&
+                                k->bytes / k->calls >= settings->min_bytes
+                            ? selected
+                            : more;
 
     if (!zipccl_shim_predict(comm, k, &p))
         return;
@@ -126,7 +128,9 @@ static void print_prediction(FILE *out)
         for (size_t i = 0; i < comm->counts.nkinds; i++)
             print_kind(out, comm, &comm->counts.kinds[i], &selected, &more);
     print_sums(out, "selected calls", &selected);
-    print_sums(out, "calls not selected (ZIPCCL_OPS, ZIPCCL_REDUCTIONS, ZIPCCL_MIN_BYTES)", &more);
+    print_sums(
+        out, "calls not selected (ZIPCCL_OPS, ZIPCCL_REDUCTIONS, ZIPCCL_MIN_BYTES, ZIPCCL_GROUPS)",
+        &more);
     fputs("rates in use:\n", out);
     zipccl_shim_rates_print(out);
 }

@@ -78,10 +78,19 @@ static void put_coded(FILE *out, const struct zipccl_shim_totals *t)
                 "%s\n    {\"op\": \"%s\", \"calls\": %" PRIu64 ", \"compressed\": %" PRIu64
                 ", \"raw_bytes\": %" PRIu64 ", \"wire_bytes\": %" PRIu64
                 ", \"compressed_raw_bytes\": %" PRIu64 ", \"compressed_wire_bytes\": %" PRIu64
-                ", \"overflows\": %" PRIu64 ", \"raw_resends\": %" PRIu64 "}",
+                ", \"overflows\": %" PRIu64 ", \"raw_resends\": %" PRIu64 ", \"not_compressed\": {",
                 comma, zipccl_op_name((enum zipccl_op)op), s->calls,
                 s->reasons[ZIPCCL_GPU_COMPRESSED], s->raw_bytes, s->wire_bytes, s->coded_raw_bytes,
                 s->coded_wire_bytes, s->overflows, s->raw_resends);
+        comma = "";
+        for (int r = ZIPCCL_GPU_COMPRESSED + 1; r < ZIPCCL_GPU_NUM_REASONS; r++) {
+            if (s->reasons[r] == 0)
+                continue;
+            fprintf(out, "%s\"%s\": %" PRIu64, comma,
+                    zipccl_shim_back_end_reason((enum zipccl_gpu_reason)r), s->reasons[r]);
+            comma = ", ";
+        }
+        fputs("}}", out);
         comma = ",";
     }
     fputs("],\n", out);

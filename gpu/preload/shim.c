@@ -10,6 +10,7 @@
 #include "gpu/preload/rates.h"
 #include "gpu/preload/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,21 +22,25 @@ static const char *look_up(const char *name)
     return getenv(name);
 }
 
+/* What was wrong with the variables; told when NCCL is used, since the shells and tools of a job have
+ * this library preloaded too. */
+static char problem[1024];
+
 __attribute__((constructor)) static void start(void)
 {
-    char problem[1024];
+    struct zipccl_shim_settings *settings = &zipccl_shim.settings;
     const char *level = getenv("ZIPCCL_DEBUG");
+    bool ok = zipccl_shim_settings_read(look_up, settings, problem, sizeof problem);
 
-    if (!zipccl_log_open(level, getenv("ZIPCCL_DEBUG_FILE")))
-        zipccl_log_warn("ZIPCCL_DEBUG=%s: expected WARN or INFO", level);
-    if (!zipccl_shim_settings_read(look_up, &zipccl_shim.settings, problem, sizeof problem))
-        zipccl_log_warn("%s; zipccl is off in this process", problem);
-    else if (!zipccl_shim_rates_read(zipccl_shim.settings.cluster, problem, sizeof problem)) {
-        zipccl_log_warn("%s; zipccl is off in this process", problem);
-        zipccl_shim.settings.mode = ZIPCCL_SHIM_OFF;
+    ok = ok && zipccl_shim_rates_read(settings->cluster, problem, sizeof problem);
+    if (!zipccl_log_open(level, getenv("ZIPCCL_DEBUG_FILE")) && ok) {
+        (void)snprintf(problem, sizeof problem, "ZIPCCL_DEBUG=%.40s: expected WARN or INFO", level);
+        ok = false;
     }
-    zipccl_shim.digest = zipccl_shim_settings_digest(&zipccl_shim.settings);
-    zipccl_shim.active = zipccl_shim.settings.mode != ZIPCCL_SHIM_OFF;
+    if (!ok)
+        settings->mode = ZIPCCL_SHIM_OFF;
+    zipccl_shim.digest = zipccl_shim_settings_digest(settings);
+    zipccl_shim.active = settings->mode != ZIPCCL_SHIM_OFF;
 #ifdef ZIPCCL_FORWARDING
     /* Whoever asks this library for a function that the one behind it lacks must not find it. */
     (void)zipccl_nccl_get();
@@ -61,6 +66,8 @@ void zipccl_shim_say_hello(void)
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) != 0)
         return;
     zipccl_shim.pid = (int)getpid();
+    if (problem[0] != '\0')
+        zipccl_log_warn("%s; zipccl is off in this process", problem);
     zipccl_log_info("mode %s, NCCL %d (%s, %s)", zipccl_shim_mode_name(zipccl_shim.settings.mode),
                     nccl->version, nccl->path, nccl->found);
 }

@@ -18,7 +18,7 @@ struct zipccl_shim {
     struct zipccl_shim_settings settings;
     uint64_t digest;
     bool active; /* a mode other than OFF, and nobody else does the work */
-    int pid;     /* of the process that made communicators, not of one that it forked; 0: none yet */
+    int pid; /* of the process that made communicators, not of one that it forked; 0: none yet */
 };
 
 /* Filled before main(); not changed afterwards but for 'active'. */
