@@ -79,6 +79,7 @@ struct zipccl_shim_comm {
     uint64_t collectives; /* collective calls so far, equal on all ranks */
     uint64_t taken_calls; /* of them compressed, equal on all ranks */
     int stopped;          /* a reason that came later: ABORTED, WINDOW, SWITCHED_OFF, DISABLED */
+    int leaving;          /* it is being aborted: wait for nobody */
     pthread_mutex_t lock; /* of counts */
     struct zipccl_shim_counts counts;
     struct zipccl_shim_comm *next; /* of all that there ever were */

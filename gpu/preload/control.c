@@ -20,7 +20,6 @@ enum { KEEP = 0, OFF = 1 };
 
 struct zipccl_shim_control {
     cudaStream_t stream;
-    cudaEvent_t event;
     uint32_t *d_word, *word; /* device, and pinned host memory that it is copied to */
     bool pending;
     uint64_t done; /* periods of calls that are behind us */
@@ -54,7 +53,6 @@ static struct zipccl_shim_control *create(const struct zipccl_cuda *cuda)
     if (c == NULL)
         return NULL;
     if (cuda->cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess ||
-        cuda->cudaEventCreateWithFlags(&c->event, cudaEventDisableTiming) != cudaSuccess ||
         cuda->cudaMalloc((void **)&c->d_word, sizeof *c->d_word) != cudaSuccess ||
         cuda->cudaMallocHost((void **)&c->word, sizeof *c->word) != cudaSuccess) {
         zipccl_log_warn_once("control memory", "no memory to share the control file on this rank");
@@ -69,7 +67,7 @@ static bool finish(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm
 {
     struct zipccl_shim_control *c = comm->control;
 
-    if (cuda->cudaEventSynchronize(c->event) != cudaSuccess)
+    if (zipccl_cuda_wait(cuda, c->stream, &comm->leaving) != cudaSuccess)
         return false;
     c->pending = false;
     if (*c->word == OFF) {
@@ -94,9 +92,22 @@ static bool begin(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm)
                  nccl->ncclBroadcast(c->d_word, c->d_word, sizeof *c->word, ncclUint8, 0,
                                      comm->handle, c->stream) == ncclSuccess &&
                  cuda->cudaMemcpyAsync(c->word, c->d_word, sizeof *c->word, cudaMemcpyDeviceToHost,
-                                       c->stream) == cudaSuccess &&
-                 cuda->cudaEventRecord(c->event, c->stream) == cudaSuccess;
+                                       c->stream) == cudaSuccess;
     return c->pending;
+}
+
+/* With the engine's lock held, so that the communicator stays. */
+static void step(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm, uint64_t periods)
+{
+    if (comm->control == NULL)
+        comm->control = create(cuda);
+    if (comm->control == NULL)
+        return;
+    comm->control->done = periods;
+    if ((comm->control->pending && !finish(cuda, comm)) ||
+        (__atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) == ZIPCCL_SHIM_TAKEN &&
+         !begin(cuda, comm)))
+        zipccl_log_warn_once("control failed", "the control file could not be shared");
 }
 
 void zipccl_shim_control_step(struct zipccl_shim_comm *comm)
@@ -106,23 +117,18 @@ void zipccl_shim_control_step(struct zipccl_shim_comm *comm)
     const struct zipccl_cuda *cuda;
     int before;
 
-    if (comm->engine == NULL || settings->control[0] == '\0' ||
-        periods == (comm->control != NULL ? comm->control->done : 0) ||
+    if (settings->mode != ZIPCCL_SHIM_ON || settings->control[0] == '\0' ||
         __atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) != ZIPCCL_SHIM_TAKEN)
         return;
-    cuda = zipccl_cuda_get();
-    if (cuda == NULL || !zipccl_cuda_enter(cuda, comm->device, &before))
-        return;
-    if (comm->control == NULL)
-        comm->control = create(cuda);
-    if (comm->control != NULL) {
-        comm->control->done = periods;
-        if ((comm->control->pending && !finish(cuda, comm)) ||
-            (__atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) == ZIPCCL_SHIM_TAKEN &&
-             !begin(cuda, comm)))
-            zipccl_log_warn_once("control failed", "the control file could not be shared");
+    pthread_rwlock_rdlock(&comm->engine_lock);
+    if (comm->engine != NULL && periods != (comm->control != NULL ? comm->control->done : 0)) {
+        cuda = zipccl_cuda_get();
+        if (cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before)) {
+            step(cuda, comm, periods);
+            zipccl_cuda_leave(cuda, before);
+        }
     }
-    zipccl_cuda_leave(cuda, before);
+    pthread_rwlock_unlock(&comm->engine_lock);
 }
 
 void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort)
@@ -136,7 +142,6 @@ void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort)
         return;
     comm->control = NULL;
     (void)cuda->cudaStreamSynchronize(c->stream);
-    (void)cuda->cudaEventDestroy(c->event);
     (void)cuda->cudaFree(c->d_word);
     (void)cuda->cudaFreeHost(c->word);
     (void)cuda->cudaStreamDestroy(c->stream);

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const sonames[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
                                       NULL};
@@ -88,4 +89,17 @@ ncclResult_t zipccl_cuda_join(const struct zipccl_cuda *cuda, cudaStream_t befor
          cuda->cudaStreamWaitEvent(after, event, 0) == cudaSuccess;
     (void)cuda->cudaEventDestroy(event);
     return ok ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+cudaError_t zipccl_cuda_wait(const struct zipccl_cuda *cuda, cudaStream_t stream,
+                             const int *leaving)
+{
+    cudaError_t state;
+
+    while ((state = cuda->cudaStreamQuery(stream)) == cudaErrorNotReady) {
+        if (__atomic_load_n(leaving, __ATOMIC_ACQUIRE) != 0)
+            return cudaErrorNotReady;
+        (void)usleep(20);
+    }
+    return state;
 }

@@ -26,6 +26,7 @@
     X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned flags))                          \
     X(cudaStreamDestroy, (cudaStream_t stream))                                                    \
     X(cudaStreamSynchronize, (cudaStream_t stream))                                                \
+    X(cudaStreamQuery, (cudaStream_t stream))                                                      \
     X(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus * status))         \
     X(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags))               \
     X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags))                             \
@@ -50,5 +51,10 @@ void zipccl_cuda_leave(const struct zipccl_cuda *cuda, int before);
 /* What 'after' gets from now on waits for what 'before' holds now; nothing if they are one stream. */
 ncclResult_t zipccl_cuda_join(const struct zipccl_cuda *cuda, cudaStream_t before,
                               cudaStream_t after);
+
+/* Wait for 'stream' as cudaStreamSynchronize() does, but no longer once '*leaving' is set, which then is
+ * an error: who aborts a communicator must not wait for a rank that never comes. */
+cudaError_t zipccl_cuda_wait(const struct zipccl_cuda *cuda, cudaStream_t stream,
+                             const int *leaving);
 
 #endif

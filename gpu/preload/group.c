@@ -70,8 +70,9 @@ void zipccl_shim_group_touch(struct zipccl_shim_comm *comm)
     for (size_t i = 0; i < queue.ntouched; i++)
         if (queue.touched[i] == comm)
             return;
-    if (comm->engine != NULL && grow((void **)&queue.touched, queue.ntouched, &queue.touched_room,
-                                     sizeof(struct zipccl_shim_comm *)))
+    if (comm->plain == ZIPCCL_SHIM_TAKEN &&
+        grow((void **)&queue.touched, queue.ntouched, &queue.touched_room,
+             sizeof(struct zipccl_shim_comm *)))
         queue.touched[queue.ntouched++] = comm;
 }
 

@@ -203,6 +203,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, i
         return nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
     zipccl_shim_thread.inside++;
     if (from != NULL && (flags & NCCL_SHRINK_ABORT) != 0) {
+        __atomic_store_n(&from->leaving, 1, __ATOMIC_RELEASE);
         zipccl_shim_comm_stop(from, ZIPCCL_SHIM_ABORTED);
         zipccl_shim_engine_destroy(from, true);
     }
@@ -219,7 +220,10 @@ static void leave(ncclComm_t handle, bool abort, bool remove)
 
     if (comm == NULL)
         return;
-    zipccl_shim_comm_stop(comm, ZIPCCL_SHIM_ABORTED);
+    if (abort)
+        __atomic_store_n(&comm->leaving, 1, __ATOMIC_RELEASE);
+    if (abort || !remove)
+        zipccl_shim_comm_stop(comm, ZIPCCL_SHIM_ABORTED);
     zipccl_shim_engine_destroy(comm, abort);
     zipccl_shim_control_destroy(comm, abort);
     if (remove) {

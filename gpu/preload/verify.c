@@ -69,7 +69,7 @@ static bool fetch(const struct window *w, char *host, const void *device, size_t
 
 static bool settle(const struct window *w)
 {
-    return w->cuda->cudaStreamSynchronize(w->stream) == cudaSuccess;
+    return zipccl_cuda_wait(w->cuda, w->stream, &w->comm->leaving) == cudaSuccess;
 }
 
 static bool open_window(struct window *w, const struct zipccl_cuda *cuda,

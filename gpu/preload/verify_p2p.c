@@ -81,7 +81,7 @@ static bool same(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm,
             cudaSuccess &&
         cuda->cudaMemcpyAsync(ours, message->d_copy, nbytes, cudaMemcpyDeviceToHost, stream) ==
             cudaSuccess &&
-        cuda->cudaStreamSynchronize(stream) == cudaSuccess) {
+        zipccl_cuda_wait(cuda, stream, &comm->leaving) == cudaSuccess) {
         comm->counts.verified[ZIPCCL_SHIM_SENDRECV]++;
         at = zipccl_shim_first_difference(plain, ours, op->count, size);
         equal = at == op->count;
