@@ -64,7 +64,9 @@ endif()
 #
 #   NAME      by nvcc, a static library; only with ZIPCCL_HAVE_NVCC.  The build fails where ptxas
 #             spills registers for any architecture; NAME's object directory has a table (*.ptxas)
-#   NAME_emu  by the C++ compiler for gpu/tests/emu; only with ZIPCCL_HAVE_EMULATOR
+#   NAME_emu  by the C++ compiler, with the emulator and the doubles in it; only with
+#             ZIPCCL_HAVE_EMULATOR.  NAME_emu_bodies is the same without them, for a library or
+#             program that runs on their shared forms (zipccl_emu_cudart, zipccl_emu_nccl)
 function(zipccl_kernels name)
     cmake_parse_arguments(K "" "" "SOURCES;LIBS" ${ARGN})
     if(ZIPCCL_HAVE_NVCC)
@@ -79,8 +81,10 @@ function(zipccl_kernels name)
             CUDA_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/ptxas_gate.sh)
     endif()
     if(ZIPCCL_HAVE_EMULATOR)
-        zipccl_emulated_kernels(${name}_emu SOURCES ${K_SOURCES})
-        target_link_libraries(${name}_emu PUBLIC zipccl_emu ${K_LIBS})
+        zipccl_emulated_kernels(${name}_emu_bodies SOURCES ${K_SOURCES})
+        target_link_libraries(${name}_emu_bodies PUBLIC ${K_LIBS})
+        add_library(${name}_emu INTERFACE)
+        target_link_libraries(${name}_emu INTERFACE ${name}_emu_bodies zipccl_emu)
     endif()
 endfunction()
 

@@ -32,12 +32,38 @@ if(ZIPCCL_HAVE_MPI)
     target_compile_definitions(zipccl_real PRIVATE ZIPCCL_HAVE_MPI)
 endif()
 
-add_executable(zipccl-perf zipccl_perf.c perf_command.c real_replay_command.c)
-target_link_libraries(zipccl-perf PRIVATE zipccl_real zipccl_bench_data zipccl_replay_input
-    zipccl_import_programs)
+# zipccl_perf_program(NAME WORLD.c... LIBS...) - one with the worlds of NCCL that WORLD.c opens
+function(zipccl_perf_program name)
+    cmake_parse_arguments(P "" "" "SOURCES;LIBS" ${ARGN})
+    add_executable(${name} zipccl_perf.c perf_command.c real_replay_command.c ${P_SOURCES})
+    target_link_libraries(${name} PRIVATE zipccl_real zipccl_bench_data zipccl_replay_input
+        zipccl_import_programs ${P_LIBS})
+endfunction()
+zipccl_perf_program(zipccl-perf SOURCES world_no_nccl.c)
+if(TARGET zipccl_gpu)
+    set(nccl_world world_nccl.c rendezvous.c)
+    # The real one: a program of its own, since it needs libnccl and libcudart to start.
+    if(ZIPCCL_HAVE_NCCL AND TARGET zipccl_gpu_encode AND TARGET zipccl_gpu_decode)
+        zipccl_perf_program(zipccl-perf-nccl SOURCES ${nccl_world} LIBS zipccl_gpu
+            zipccl_gpu_encode zipccl_gpu_decode zipccl_nccl_linked ${NCCL_LIBRARY} CUDA::cudart)
+        set_target_properties(zipccl-perf-nccl PROPERTIES LINKER_LANGUAGE CXX)
+    endif()
+    # The same over the doubles, for tests.
+    if(ZIPCCL_HAVE_EMULATOR)
+        zipccl_perf_program(perf_emulated SOURCES ${nccl_world} LIBS zipccl_gpu
+            zipccl_host_kernels zipccl_nccl_linked zipccl_emu)
+        set_target_properties(perf_emulated PROPERTIES LINKER_LANGUAGE CXX
+            RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+        add_test(NAME cli_perf_nccl
+            COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf_nccl.sh
+            ${CMAKE_BINARY_DIR}/tests/perf_emulated WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        set_tests_properties(cli_perf_nccl PROPERTIES TIMEOUT 120)
+    endif()
+endif()
 
-zipccl_criterion_test(test_perf SOURCES tests/test_perf.c LIBS zipccl_real zipccl::yajl)
-zipccl_plain_test(test_real SOURCES tests/test_real.c LIBS zipccl_real)
+zipccl_criterion_test(test_perf SOURCES tests/test_perf.c world_no_nccl.c
+    LIBS zipccl_real zipccl::yajl)
+zipccl_plain_test(test_real SOURCES tests/test_real.c world_no_nccl.c LIBS zipccl_real)
 add_test(NAME cli_perf COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_perf PROPERTIES TIMEOUT 300)

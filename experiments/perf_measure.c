@@ -68,6 +68,7 @@ static zipccl_status run_iteration(struct trial *t, struct lane *lane, double *t
 
     for (uint32_t k = 0; k < o->agg_iters; k++)
         ZIPCCL_TRY(perf_rank_call(t->rank, t->call, lane->mode, t->in_place));
+    ZIPCCL_TRY(perf_rank_wait(t->rank));
     *time = ((o->cputime ? processor_s(t->rank->job) : zipccl_now_s()) - start) / o->agg_iters;
     return ZIPCCL_OK;
 }
@@ -150,7 +151,7 @@ static zipccl_status time_lanes(struct trial *t, unsigned char *all)
             struct lane *lane = &t->lanes[order[k]];
 
             if (eats_input(t))
-                perf_rank_fill(rank, t->call, t->in_place, 0, false);
+                ZIPCCL_TRY(perf_rank_fill(rank, t->call, t->in_place, 0, false));
             ZIPCCL_TRY(barrier(rank, all));
             count(t, lane, -1);
             ZIPCCL_TRY(run_iteration(t, lane, &lane->times[i]));
@@ -184,15 +185,19 @@ static zipccl_status check_one(struct trial *t, struct lane *lane, uint32_t salt
                                       .topology = rank->transport->topology,
                                       .rank = rank->transport->rank,
                                       .rank_order = job->world->kind == ZIPCCL_WORLD_THREADS};
+    const void *result;
     uint64_t wrong = 0;
     zipccl_status status;
 
-    perf_rank_fill(rank, t->call, t->in_place, salt, true);
+    ZIPCCL_TRY(perf_rank_fill(rank, t->call, t->in_place, salt, true));
     ZIPCCL_TRY(perf_rank_call(rank, t->call, lane->mode, t->in_place));
     check.plan = zipccl_comm_last_plan(rank->comms[lane->mode]);
     if (t->call->count == 0)
         return ZIPCCL_OK;
-    status = zipccl_perf_check(&check, perf_rank_result(rank, t->call, t->in_place), &wrong);
+    result = perf_rank_result(rank, t->call, t->in_place);
+    if (result == NULL)
+        return ZIPCCL_ERR_IO;
+    status = zipccl_perf_check(&check, result, &wrong);
     lane->told.wrong += (double)wrong;
     return status == ZIPCCL_OK ? status : perf_fail(job, status, "the result cannot be checked");
 }
@@ -346,7 +351,7 @@ static zipccl_status make_rows(struct trial *t, double *scratch,
 static zipccl_status run_phases(struct trial *t, unsigned char *all, double *scratch,
                                 struct zipccl_perf_row rows[ZIPCCL_NUM_PERF_MODES])
 {
-    perf_rank_fill(t->rank, t->call, t->in_place, 0, true);
+    ZIPCCL_TRY(perf_rank_fill(t->rank, t->call, t->in_place, 0, true));
     ZIPCCL_TRY(find_lanes(t));
     ZIPCCL_TRY(warm_up(t));
     ZIPCCL_TRY(time_lanes(t, all));

@@ -83,10 +83,14 @@ static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "Ranks:", 4},
     {"on", KEY_ON, "KIND", 0,
      "threads (of this process), mpi (processes of mpirun, or of srun --mpi=pmix; torchrun brings "
-     "up no MPI and is refused) or sim (simulated); default: mpi under a launcher, else threads",
+     "up no MPI and is refused), nccl (GPUs: processes of any launcher, or without one threads, a "
+     "rank a GPU; 'zipccl perf' runs zipccl-perf-nccl for it; not run on a GPU yet) or sim "
+     "(simulated); default: mpi under a launcher, else threads",
      4},
     {"nthreads", 't', "N", 0,
-     "ranks, with threads (default: as many as processors, but at least 2)", 4},
+     "ranks, with threads (default: as many as processors, but at least 2; with nccl as many as "
+     "GPUs)",
+     4},
     {"ranks-per-node", KEY_RANKS_PER_NODE, "N", 0,
      "take N ranks after each other for one node (default: threads are one node, processes are as "
      "their hosts)",

@@ -12,7 +12,13 @@
 #include "core/zipccl.h"
 
 /* Where the ranks are: AUTO is MPI under a launcher, else threads. */
-enum zipccl_perf_on { ZIPCCL_ON_AUTO, ZIPCCL_ON_THREADS, ZIPCCL_ON_MPI, ZIPCCL_ON_SIM };
+enum zipccl_perf_on {
+    ZIPCCL_ON_AUTO,
+    ZIPCCL_ON_THREADS,
+    ZIPCCL_ON_MPI,
+    ZIPCCL_ON_SIM,
+    ZIPCCL_ON_NCCL
+};
 
 /* How a row's calls are served; the order of rows. */
 enum zipccl_perf_mode {

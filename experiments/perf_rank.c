@@ -101,10 +101,16 @@ static zipccl_status open_comms(struct perf_rank *rank)
 }
 
 /* A buffer that begins 'unalign' bytes off a cache line, its pages there already. */
-static unsigned char *allocate(size_t nbytes, uint32_t unalign, unsigned char **begin)
+static unsigned char *allocate(const struct zipccl_world_device *device, size_t nbytes,
+                               uint32_t unalign, unsigned char **begin)
 {
     void *memory = NULL;
 
+    if (device != NULL) {
+        memory = device->alloc(nbytes + unalign);
+        *begin = (unsigned char *)memory + unalign;
+        return memory;
+    }
     if (posix_memalign(&memory, CACHE_LINE, nbytes + unalign + CACHE_LINE) != 0)
         return NULL;
     memset(memory, POISON, nbytes + unalign + CACHE_LINE);
@@ -112,24 +118,52 @@ static unsigned char *allocate(size_t nbytes, uint32_t unalign, unsigned char **
     return memory;
 }
 
+static zipccl_status open_exec(struct perf_rank *rank)
+{
+    zipccl_status status;
+
+    if (rank->device != NULL) {
+        rank->stream = rank->device->stream(rank->transport);
+        status = rank->device->exec(rank->transport, &rank->exec);
+        return status == ZIPCCL_OK
+                   ? status
+                   : perf_fail(rank->job, status, zipccl_transport_text(rank->transport));
+    }
+    status = zipccl_exec_cpu_create_mt(zipccl_isa_best(), rank->job->options->codec_threads,
+                                       &rank->exec);
+    if (status != ZIPCCL_OK)
+        return perf_fail(rank->job, status, "cannot start the codec's threads");
+    zipccl_time_exec(&rank->timed, rank->exec);
+    return ZIPCCL_OK;
+}
+
 zipccl_status perf_rank_open(struct perf_rank *rank, struct perf_job *job,
                              struct zipccl_transport *whole, size_t send_bytes, size_t recv_bytes)
 {
     const struct zipccl_perf_options *o = job->options;
-    zipccl_status status;
 
-    *rank = (struct perf_rank){
-        .job = job, .whole = whole, .transport = job->members[whole->rank - job->world->first]};
-    status = zipccl_exec_cpu_create_mt(zipccl_isa_best(), o->codec_threads, &rank->exec);
-    if (status != ZIPCCL_OK)
-        return perf_fail(job, status, "cannot start the codec's threads");
-    zipccl_time_exec(&rank->timed, rank->exec);
-    rank->send_memory = allocate(send_bytes, o->unalign, &rank->send);
-    rank->recv_memory = allocate(recv_bytes, o->unalign, &rank->recv);
+    *rank = (struct perf_rank){.job = job,
+                               .whole = whole,
+                               .transport = job->members[whole->rank - job->world->first],
+                               .device = job->world->device};
+    ZIPCCL_TRY(open_exec(rank));
+    rank->send_memory = allocate(rank->device, send_bytes, o->unalign, &rank->send);
+    rank->recv_memory = allocate(rank->device, recv_bytes, o->unalign, &rank->recv);
     rank->splits = calloc(4 * (size_t)job->nranks, sizeof *rank->splits);
-    if (rank->send_memory == NULL || rank->recv_memory == NULL || rank->splits == NULL)
+    if (rank->device != NULL)
+        rank->shadow = malloc(send_bytes > recv_bytes ? send_bytes : recv_bytes);
+    if (rank->send_memory == NULL || rank->recv_memory == NULL || rank->splits == NULL ||
+        (rank->device != NULL && rank->shadow == NULL))
         return perf_fail(job, ZIPCCL_ERR_NOMEM, "no memory for the buffers");
     return open_comms(rank);
+}
+
+static void free_buffer(const struct perf_rank *rank, unsigned char *memory)
+{
+    if (rank->device == NULL)
+        free(memory);
+    else if (memory != NULL)
+        rank->device->free(memory);
 }
 
 void perf_rank_close(struct perf_rank *rank)
@@ -137,8 +171,9 @@ void perf_rank_close(struct perf_rank *rank)
     for (int m = 0; m < ZIPCCL_NUM_PERF_MODES; m++)
         zipccl_comm_destroy(rank->comms[m]);
     free(rank->splits);
-    free(rank->recv_memory);
-    free(rank->send_memory);
+    free(rank->shadow);
+    free_buffer(rank, rank->recv_memory);
+    free_buffer(rank, rank->send_memory);
     if (rank->exec != NULL)
         rank->exec->ops->destroy(rank->exec);
 }
@@ -183,23 +218,57 @@ static unsigned char *recv_of(const struct perf_rank *rank, const struct zipccl_
     return rank->recv;
 }
 
-const void *perf_rank_result(const struct perf_rank *rank, const struct zipccl_perf_call *call,
-                             bool in_place)
+/* Copy what lies in rank->shadow to the device, or back. */
+static zipccl_status copy_shadow(struct perf_rank *rank, unsigned char *d, size_t nbytes,
+                                 bool to_device)
 {
-    return recv_of(rank, call, in_place);
+    zipccl_status status = rank->device->copy(rank->transport, to_device ? d : rank->shadow,
+                                              to_device ? rank->shadow : d, nbytes, to_device);
+
+    return status == ZIPCCL_OK
+               ? status
+               : perf_fail(rank->job, status, zipccl_transport_text(rank->transport));
 }
 
-void perf_rank_fill(struct perf_rank *rank, const struct zipccl_perf_call *call, bool in_place,
-                    uint32_t salt, bool poison)
+const void *perf_rank_result(struct perf_rank *rank, const struct zipccl_perf_call *call,
+                             bool in_place)
+{
+    unsigned char *result = recv_of(rank, call, in_place);
+
+    if (rank->device == NULL)
+        return result;
+    return copy_shadow(rank, result, call->recv_n * zipccl_dtype_size(call->dtype), false) ==
+                   ZIPCCL_OK
+               ? rank->shadow
+               : NULL;
+}
+
+zipccl_status perf_rank_wait(struct perf_rank *rank)
+{
+    zipccl_status status = rank->device != NULL ? rank->device->wait(rank->transport) : ZIPCCL_OK;
+
+    return status == ZIPCCL_OK
+               ? status
+               : perf_fail(rank->job, status, zipccl_transport_text(rank->transport));
+}
+
+zipccl_status perf_rank_fill(struct perf_rank *rank, const struct zipccl_perf_call *call,
+                             bool in_place, uint32_t salt, bool poison)
 {
     size_t size = zipccl_dtype_size(call->dtype);
+    unsigned char *send = send_of(rank, call, in_place);
+    bool device = rank->device != NULL;
 
-    if (poison && !(in_place && call->op == ZIPCCL_REDUCE_SCATTER))
-        memset(rank->recv, POISON, call->recv_n * size);
+    if (poison && !(in_place && call->op == ZIPCCL_REDUCE_SCATTER)) {
+        memset(device ? rank->shadow : rank->recv, POISON, call->recv_n * size);
+        if (device)
+            ZIPCCL_TRY(copy_shadow(rank, rank->recv, call->recv_n * size, true));
+    }
     if (call->op == ZIPCCL_BROADCAST && rank->transport->rank != call->root)
-        return;
+        return ZIPCCL_OK;
     zipccl_perf_pool_copy(&rank->job->pools[call->dtype], rank->transport->rank, salt, 0,
-                          call->send_n, send_of(rank, call, in_place));
+                          call->send_n, device ? rank->shadow : send);
+    return device ? copy_shadow(rank, send, call->send_n * size, true) : ZIPCCL_OK;
 }
 
 static zipccl_status serve(struct perf_rank *rank, const struct zipccl_perf_call *c,
@@ -207,21 +276,22 @@ static zipccl_status serve(struct perf_rank *rank, const struct zipccl_perf_call
 {
     uint32_t n = rank->transport->nranks, self = rank->transport->rank;
     const size_t *s = rank->splits;
+    void *stream = rank->stream; /* NULL on a CPU */
 
     switch (c->op) {
-    case ZIPCCL_ALL_GATHER: return zipccl_all_gather(send, recv, c->count, c->dtype, comm, NULL);
+    case ZIPCCL_ALL_GATHER: return zipccl_all_gather(send, recv, c->count, c->dtype, comm, stream);
     case ZIPCCL_REDUCE_SCATTER:
-        return zipccl_reduce_scatter(send, recv, c->count, c->dtype, c->redop, comm, NULL);
+        return zipccl_reduce_scatter(send, recv, c->count, c->dtype, c->redop, comm, stream);
     case ZIPCCL_ALL_REDUCE:
-        return zipccl_all_reduce(send, recv, c->count, c->dtype, c->redop, comm, NULL);
-    case ZIPCCL_ALLTOALL: return zipccl_alltoall(send, recv, c->count, c->dtype, comm, NULL);
+        return zipccl_all_reduce(send, recv, c->count, c->dtype, c->redop, comm, stream);
+    case ZIPCCL_ALLTOALL: return zipccl_alltoall(send, recv, c->count, c->dtype, comm, stream);
     case ZIPCCL_ALLTOALLV:
-        return zipccl_alltoallv(send, s, s + n, recv, s + 2 * n, s + 3 * n, c->dtype, comm, NULL);
+        return zipccl_alltoallv(send, s, s + n, recv, s + 2 * n, s + 3 * n, c->dtype, comm, stream);
     case ZIPCCL_SENDRECV:
         return zipccl_sendrecv(send, c->count, (int)((self + 1) % n), recv, c->count,
-                               (int)((self + n - 1) % n), c->dtype, comm, NULL);
+                               (int)((self + n - 1) % n), c->dtype, comm, stream);
     case ZIPCCL_BROADCAST:
-        return zipccl_broadcast(send, recv, c->count, c->dtype, c->root, comm, NULL);
+        return zipccl_broadcast(send, recv, c->count, c->dtype, c->root, comm, stream);
     default: return ZIPCCL_ERR_ARG;
     }
 }

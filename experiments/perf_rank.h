@@ -40,8 +40,11 @@ struct perf_rank {
     struct zipccl_timed_exec timed;
     struct zipccl_comm *comms[ZIPCCL_NUM_PERF_MODES]; /* NULL: mode not run */
     unsigned char *send_memory, *recv_memory;
-    unsigned char *send, *recv; /* where buffers begin */
-    size_t *splits;             /* [4 * nranks] counts and places of an alltoallv */
+    unsigned char *send, *recv;               /* where buffers begin */
+    const struct zipccl_world_device *device; /* NULL: they are host memory; else: */
+    unsigned char *shadow;                    /* host memory as large as the larger one */
+    void *stream;
+    size_t *splits; /* [4 * nranks] counts and places of an alltoallv */
 };
 
 /* Note why this rank failed, if no other has; returns 'status'. */
@@ -65,16 +68,21 @@ void perf_rank_close(struct perf_rank *rank);
 /* Make the communicator's calls to be served by 'call' ready: counts of an alltoallv. */
 void perf_rank_prepare(struct perf_rank *rank, const struct zipccl_perf_call *call);
 
-/* Fill what the rank sends with the elements of call number 'salt', and for a check poison the rest. */
-void perf_rank_fill(struct perf_rank *rank, const struct zipccl_perf_call *call, bool in_place,
-                    uint32_t salt, bool poison);
+/* Fill what the rank sends with the elements of call number 'salt', and for a check poison the rest.
+ * A failure is noted. */
+zipccl_status perf_rank_fill(struct perf_rank *rank, const struct zipccl_perf_call *call,
+                             bool in_place, uint32_t salt, bool poison);
 
 /* One call; on failure the reason is noted unless it is ZIPCCL_ERR_UNSUPPORTED. */
 zipccl_status perf_rank_call(struct perf_rank *rank, const struct zipccl_perf_call *call,
                              enum zipccl_perf_mode mode, bool in_place);
 
-/* Where the result of a call lies. */
-const void *perf_rank_result(const struct perf_rank *rank, const struct zipccl_perf_call *call,
+/* Wait for the calls so far, where they are only enqueued. */
+zipccl_status perf_rank_wait(struct perf_rank *rank);
+
+/* The result of a call, in host memory until the next one of these functions is called; NULL if it
+ * cannot be had, which is noted. */
+const void *perf_rank_result(struct perf_rank *rank, const struct zipccl_perf_call *call,
                              bool in_place);
 
 /* True if the transport has a native collective for 'call'. */

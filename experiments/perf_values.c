@@ -158,15 +158,9 @@ int zipccl_perf_modes(const char *program, const char *text, struct zipccl_perf_
 
 int zipccl_perf_on(const char *program, const char *text, struct zipccl_perf_options *out)
 {
-    static const char *const names[] = {"auto", "threads", "mpi", "sim", NULL};
-    int on;
+    static const char *const names[] = {"auto", "threads", "mpi", "sim", "nccl", NULL};
+    int on = pick(program, "--on", text, names, "threads, mpi, nccl or sim");
 
-    if (strcmp(text, "nccl") == 0) {
-        zipccl_usage_error(program, "perf: --on nccl is not offered by this version: it runs on "
-                                    "CPUs");
-        return -1;
-    }
-    on = pick(program, "--on", text, names, "threads, mpi or sim");
     if (on < 0)
         return -1;
     out->on = (enum zipccl_perf_on)on;

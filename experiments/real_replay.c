@@ -158,12 +158,30 @@ static zipccl_status prepare(struct replay_job *job, struct zipccl_error *error)
     return ZIPCCL_OK;
 }
 
+/* Where the transport's messages are on a device: it gathers on all ranks. */
+static zipccl_status collect_all(struct zipccl_transport *t, const void *mine, size_t nbytes,
+                                 void *all)
+{
+    void *room = t->rank == 0 ? all : malloc(t->nranks * nbytes + 1);
+    zipccl_status status = ZIPCCL_ERR_NOMEM;
+
+    if (room != NULL)
+        status = zipccl_world_gather(t, mine, nbytes, room);
+    else
+        t->ops->abort(t);
+    if (room != all)
+        free(room);
+    return status;
+}
+
 /* Send 'nbytes' to rank 0, where all [nranks * nbytes] arrive in 'all', its own included. */
 static zipccl_status collect(struct zipccl_transport *t, const void *mine, size_t nbytes, void *all)
 {
     unsigned char *to = all;
     zipccl_status status, ended;
 
+    if (t->ops->gather != NULL)
+        return collect_all(t, mine, nbytes, all);
     if (t->rank == 0)
         memcpy(to, mine, nbytes);
     status = t->ops->group_begin(t);

@@ -97,7 +97,7 @@ static void lay_splits(const struct call *c, size_t *s)
 }
 
 /* A member has one peer a side at most: the replay has seen to it. */
-static zipccl_status send_recv(const struct call *c, struct zipccl_comm *comm)
+static zipccl_status send_recv(const struct call *c, struct zipccl_comm *comm, void *stream)
 {
     int dst = -1, src = -1;
 
@@ -110,28 +110,31 @@ static zipccl_status send_recv(const struct call *c, struct zipccl_comm *comm)
             src = (int)pair->src;
     }
     return zipccl_sendrecv(c->send, c->send_n, dst, c->recv, c->recv_n, src, c->event->event->dtype,
-                           comm, NULL);
+                           comm, stream);
 }
 
-static zipccl_status serve(const struct call *c, size_t *splits, struct zipccl_comm *comm)
+/* stream  NULL on a CPU */
+static zipccl_status serve(const struct call *c, size_t *splits, struct zipccl_comm *comm,
+                           void *stream)
 {
     const struct zipccl_event *e = c->event->event;
     size_t count = (size_t)e->count, n = c->class->group->size;
 
     switch (e->op) {
-    case ZIPCCL_ALL_GATHER: return zipccl_all_gather(c->send, c->recv, count, e->dtype, comm, NULL);
+    case ZIPCCL_ALL_GATHER:
+        return zipccl_all_gather(c->send, c->recv, count, e->dtype, comm, stream);
     case ZIPCCL_REDUCE_SCATTER:
-        return zipccl_reduce_scatter(c->send, c->recv, count, e->dtype, e->redop, comm, NULL);
+        return zipccl_reduce_scatter(c->send, c->recv, count, e->dtype, e->redop, comm, stream);
     case ZIPCCL_ALL_REDUCE:
-        return zipccl_all_reduce(c->send, c->recv, count, e->dtype, e->redop, comm, NULL);
-    case ZIPCCL_ALLTOALL: return zipccl_alltoall(c->send, c->recv, count, e->dtype, comm, NULL);
+        return zipccl_all_reduce(c->send, c->recv, count, e->dtype, e->redop, comm, stream);
+    case ZIPCCL_ALLTOALL: return zipccl_alltoall(c->send, c->recv, count, e->dtype, comm, stream);
     case ZIPCCL_ALLTOALLV:
         lay_splits(c, splits);
         return zipccl_alltoallv(c->send, splits, splits + n, c->recv, splits + 2 * n,
-                                splits + 3 * n, e->dtype, comm, NULL);
-    case ZIPCCL_SENDRECV: return send_recv(c, comm);
+                                splits + 3 * n, e->dtype, comm, stream);
+    case ZIPCCL_SENDRECV: return send_recv(c, comm, stream);
     case ZIPCCL_BROADCAST:
-        return zipccl_broadcast(c->send, c->recv, count, e->dtype, e->root, comm, NULL);
+        return zipccl_broadcast(c->send, c->recv, count, e->dtype, e->root, comm, stream);
     default: return ZIPCCL_ERR_ARG;
     }
 }
@@ -251,17 +254,30 @@ zipccl_status replay_call(struct replay_stream *stream, uint32_t op)
     struct zipccl_timed_exec *timed = &rank->timed[key], before = *timed;
     struct call c = {.event = e, .class = &p->classes[e->class], .part = e->part_of[rank->index]};
     struct zipccl_comm_stats stats;
+    struct zipccl_transport *transport = rank->job->keys[key].mine[rank->local];
+    const struct zipccl_world_device *device = rank->device;
     uint64_t wrong = 0;
-    zipccl_status status;
+    zipccl_status status = ZIPCCL_OK;
+    size_t nbytes;
 
     c.member = replay_member(c.class->group, c.part, rank->index);
     c.send = rank->send[c.class->set];
     c.recv = stream->recv;
     replay_sizes(c.class, c.member, &c.send_n, &c.recv_n);
+    nbytes = c.recv_n * zipccl_dtype_size(e->event->dtype);
     if (rank->check)
-        memset(c.recv, 0xa5, c.recv_n * zipccl_dtype_size(e->event->dtype));
+        memset(device != NULL ? stream->shadow : c.recv, 0xa5, nbytes);
+    if (rank->check && device != NULL)
+        status = device->copy(transport, c.recv, stream->shadow, nbytes, true);
     zipccl_comm_get_stats(comm, &stats);
-    status = serve(&c, stream->splits, comm);
+    if (status == ZIPCCL_OK)
+        status = serve(&c, stream->splits, comm, device != NULL ? device->stream(transport) : NULL);
+    if (status == ZIPCCL_OK && device != NULL)
+        status = device->wait(transport);
+    if (status == ZIPCCL_OK && device != NULL && rank->check) {
+        status = device->copy(transport, stream->shadow, c.recv, nbytes, false);
+        c.recv = stream->shadow;
+    }
     if (status != ZIPCCL_OK)
         return replay_fail(rank->job, status, "event %" PRIu64 " (%s): %s", e->event->id,
                            zipccl_op_name(e->event->op), zipccl_comm_error(comm));
@@ -269,7 +285,7 @@ zipccl_status replay_call(struct replay_stream *stream, uint32_t op)
         count(&c, comm, &stats, &before, timed, &rank->rows[e->row]);
         return ZIPCCL_OK;
     }
-    status = check(rank, &c, comm, rank->job->keys[key].mine[rank->local]->topology, &wrong);
+    status = check(rank, &c, comm, transport->topology, &wrong);
     pthread_mutex_lock(&rank->lock);
     rank->wrong += wrong;
     pthread_mutex_unlock(&rank->lock);

@@ -7,6 +7,7 @@
 
 #include "core/codec_mt.h"
 #include "experiments/import_print.h"
+#include "experiments/launch.h"
 #include "experiments/machine.h"
 #include "experiments/open_cluster.h"
 #include "experiments/output.h"
@@ -53,9 +54,10 @@ struct options {
 static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "Ranks, as many as the trace has:", 1},
     {"on", KEY_ON, "KIND", 0,
-     "threads (of this process) or mpi (processes of mpirun, or of srun --mpi=pmix; torchrun "
-     "brings "
-     "up no MPI and is refused); without it replay simulates",
+     "threads (of this process), mpi (processes of mpirun, or of srun --mpi=pmix; torchrun "
+     "brings up no MPI and is refused) or nccl (GPUs: processes of any launcher, or threads of "
+     "this "
+     "one, a rank a GPU; not run on a GPU yet); without it replay simulates",
      1},
     {"nthreads", 't', "N", 0, "threads (default: the trace's ranks)", 1},
     {"ranks-per-node", KEY_RANKS_PER_NODE, "N", 0,
@@ -141,12 +143,18 @@ static int set_mode(struct options *options, const char *text)
 
 static int set_on(struct options *options, const char *text)
 {
-    if (strcmp(text, "threads") != 0 && strcmp(text, "mpi") != 0) {
-        zipccl_usage_error(options->program, "replay: --on '%s': expected threads or mpi", text);
-        return -1;
-    }
-    options->world.on = text[0] == 't' ? ZIPCCL_ON_THREADS : ZIPCCL_ON_MPI;
-    return 0;
+    static const struct {
+        const char *name;
+        enum zipccl_perf_on on;
+    } kinds[] = {{"threads", ZIPCCL_ON_THREADS}, {"mpi", ZIPCCL_ON_MPI}, {"nccl", ZIPCCL_ON_NCCL}};
+
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, kinds[i].name) == 0) {
+            options->world.on = kinds[i].on;
+            return 0;
+        }
+    zipccl_usage_error(options->program, "replay: --on '%s': expected threads, mpi or nccl", text);
+    return -1;
 }
 
 static int set_gaps(struct options *options, const char *text)
@@ -341,6 +349,9 @@ static zipccl_status write_files(const struct zipccl_replay_result *result,
 static void describe(const struct options *options, const struct zipccl_world *world,
                      const struct zipccl_cluster *cluster, struct zipccl_replay_result *result)
 {
+    static const char *const names[] = {[ZIPCCL_WORLD_THREADS] = "threads",
+                                        [ZIPCCL_WORLD_MPI] = "MPI processes",
+                                        [ZIPCCL_WORLD_NCCL] = "GPUs over NCCL"};
     struct zipccl_machine machine;
     uint32_t nodes = result->nodes;
 
@@ -349,9 +360,9 @@ static void describe(const struct options *options, const struct zipccl_world *w
              cluster != NULL ? cluster->name : world->ops->name);
     snprintf(result->cluster_line, sizeof result->cluster_line,
              "%u ranks as %s on %u node%s%s; rank 0's machine: %.100s, %ld cores, load %.1f",
-             result->nranks, world->kind == ZIPCCL_WORLD_MPI ? "MPI processes" : "threads", nodes,
-             nodes != 1 ? "s" : "", options->world.ranks_per_node > 0 ? " (pretended)" : "",
-             machine.cpu, machine.cores, machine.load);
+             result->nranks, names[world->kind], nodes, nodes != 1 ? "s" : "",
+             options->world.ranks_per_node > 0 ? " (pretended)" : "", machine.cpu, machine.cores,
+             machine.load);
     snprintf(result->codec_line, sizeof result->codec_line, "%s row, %u thread%s a communicator",
              zipccl_isa_name(zipccl_isa_best()), options->replay.codec_threads,
              options->replay.codec_threads != 1 ? "s" : "");
@@ -388,6 +399,8 @@ static zipccl_status replay(struct options *options, const struct zipccl_replay_
 
     zipccl_comm_config_init(&defaults);
     params = defaults.params;
+    if (world->device != NULL)
+        world->device->params(&params);
     options->replay.params = &params;
     if (file != NULL) {
         ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
@@ -411,7 +424,14 @@ static zipccl_status replay(struct options *options, const struct zipccl_replay_
 /* Threads are as many as the trace has ranks, on its nodes, unless told otherwise. */
 static void take_from_trace(struct options *options, const struct zipccl_trace *trace)
 {
-    if (options->world.on != ZIPCCL_ON_THREADS)
+    struct zipccl_launch launch;
+    struct zipccl_error error;
+
+    if (options->world.on != ZIPCCL_ON_THREADS && options->world.on != ZIPCCL_ON_NCCL)
+        return;
+    /* Ranks of NCCL are a launcher's processes if there is one. */
+    if (options->world.on == ZIPCCL_ON_NCCL &&
+        (zipccl_launch_from_environment(&launch, &error) != ZIPCCL_OK || launch.launcher != NULL))
         return;
     if (options->world.nthreads == 0)
         options->world.nthreads = trace->header.nranks;

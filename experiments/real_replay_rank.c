@@ -90,14 +90,42 @@ double replay_rank_bytes(const struct replay_job *job, uint32_t rank)
     return nbytes;
 }
 
-static void *allocate(size_t nbytes)
+static void *allocate(const struct replay_rank *rank, size_t nbytes)
 {
     void *p = NULL;
 
+    if (rank->device != NULL)
+        return rank->device->alloc(nbytes + CACHE_LINE);
     if (posix_memalign(&p, CACHE_LINE, nbytes + CACHE_LINE) != 0)
         return NULL;
     memset(p, 0, nbytes + CACHE_LINE);
     return p;
+}
+
+static void free_buffer(const struct replay_rank *rank, void *p)
+{
+    if (rank->device == NULL)
+        free(p);
+    else if (p != NULL)
+        rank->device->free(p);
+}
+
+/* The elements of a set come to rank->send[set]. */
+static zipccl_status fill_set(struct replay_rank *rank, uint32_t set, enum zipccl_dtype dtype,
+                              size_t nbytes)
+{
+    size_t n = nbytes / zipccl_dtype_size(dtype);
+    void *shadow = rank->device != NULL ? malloc(nbytes + 1) : rank->send[set];
+    zipccl_status status = ZIPCCL_OK;
+
+    if (shadow == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    replay_elements(rank->job, set, dtype, rank->index, 0, n, shadow);
+    if (rank->device != NULL) {
+        status = rank->device->copy(rank->whole, rank->send[set], shadow, nbytes, true);
+        free(shadow);
+    }
+    return status;
 }
 
 static zipccl_status fill_sets(struct replay_rank *rank)
@@ -112,12 +140,10 @@ static zipccl_status fill_sets(struct replay_rank *rank)
 
         if (rank->send[set] != NULL)
             continue;
-        rank->send[set] = allocate(nbytes);
-        if (rank->send[set] == NULL)
+        rank->send[set] = allocate(rank, nbytes);
+        if (rank->send[set] == NULL || fill_set(rank, set, dtype, nbytes) != ZIPCCL_OK)
             return replay_fail(job, ZIPCCL_ERR_NOMEM, "no memory for what rank %u sends",
                                rank->index);
-        replay_elements(job, set, dtype, rank->index, 0, nbytes / zipccl_dtype_size(dtype),
-                        rank->send[set]);
     }
     return ZIPCCL_OK;
 }
@@ -135,10 +161,16 @@ static zipccl_status open_comms(struct replay_rank *rank, uint32_t key)
 
     if (transport == NULL)
         return ZIPCCL_OK;
-    status = zipccl_exec_cpu_create_mt(zipccl_isa_best(), o->codec_threads, &rank->execs[key]);
-    if (status != ZIPCCL_OK)
-        return replay_fail(rank->job, status, "cannot start the codec's threads");
-    zipccl_time_exec(&rank->timed[key], rank->execs[key]);
+    if (rank->device != NULL) {
+        status = rank->device->exec(transport, &rank->execs[key]);
+        if (status != ZIPCCL_OK)
+            return replay_fail(rank->job, status, "%s", zipccl_transport_text(transport));
+    } else {
+        status = zipccl_exec_cpu_create_mt(zipccl_isa_best(), o->codec_threads, &rank->execs[key]);
+        if (status != ZIPCCL_OK)
+            return replay_fail(rank->job, status, "cannot start the codec's threads");
+        zipccl_time_exec(&rank->timed[key], rank->execs[key]);
+    }
     for (int mode = 0; mode < ZIPCCL_NUM_STEPS; mode++) {
         struct zipccl_comm_config config;
         struct zipccl_error error = {""};
@@ -283,6 +315,8 @@ static void *stream_main(void *arg)
     struct replay_rank *rank = stream->rank;
 
     prctl(PR_SET_TIMERSLACK, 1UL); /* sleeps end when they should */
+    if (rank->device != NULL && rank->device->use(rank->whole) != ZIPCCL_OK)
+        give_up(rank, replay_fail_world(rank, ZIPCCL_ERR_IO, "a stream's thread has no GPU"));
     pthread_mutex_lock(&rank->lock);
     for (;;) {
         while (stream->generation == rank->generation && !rank->stop)
@@ -310,8 +344,11 @@ static zipccl_status collect_ops(struct replay_rank *rank, uint32_t index)
     stream->rank = rank;
     stream->ops = malloc((p->nops + 1) * sizeof *stream->ops);
     stream->splits = calloc(splits + 1, sizeof *stream->splits);
-    stream->recv = allocate(most_bytes(rank->job, rank->index, ZIPCCL_NO_PART, index));
-    if (stream->ops == NULL || stream->splits == NULL || stream->recv == NULL)
+    stream->recv = allocate(rank, most_bytes(rank->job, rank->index, ZIPCCL_NO_PART, index));
+    if (rank->device != NULL)
+        stream->shadow = malloc(most_bytes(rank->job, rank->index, ZIPCCL_NO_PART, index) + 1);
+    if (stream->ops == NULL || stream->splits == NULL || stream->recv == NULL ||
+        (rank->device != NULL && stream->shadow == NULL))
         return replay_fail(rank->job, ZIPCCL_ERR_NOMEM, "no memory for a stream of rank %u",
                            rank->index);
     for (uint32_t op = 0; op < p->nops; op++) {
@@ -366,8 +403,11 @@ zipccl_status replay_rank_open(struct replay_rank *rank, struct replay_job *job,
 {
     zipccl_status status;
 
-    *rank = (struct replay_rank){
-        .job = job, .whole = whole, .index = whole->rank, .local = whole->rank - job->world->first};
+    *rank = (struct replay_rank){.job = job,
+                                 .whole = whole,
+                                 .index = whole->rank,
+                                 .local = whole->rank - job->world->first,
+                                 .device = job->world->device};
     pthread_mutex_init(&rank->lock, NULL);
     pthread_cond_init(&rank->changed, NULL);
     status = open_rank(rank);
@@ -391,7 +431,8 @@ static void close_streams(struct replay_rank *rank)
             pthread_join(stream->thread, NULL);
         free(stream->ops);
         free(stream->splits);
-        free(stream->recv);
+        free(stream->shadow);
+        free_buffer(rank, stream->recv);
     }
 }
 
@@ -405,7 +446,7 @@ void replay_rank_close(struct replay_rank *rank)
             rank->execs[k]->ops->destroy(rank->execs[k]);
     }
     for (uint32_t set = 0; set < rank->job->nsets && rank->send != NULL; set++)
-        free(rank->send[set]);
+        free_buffer(rank, rank->send[set]);
     free(rank->send);
     free(rank->streams);
     free(rank->comms);

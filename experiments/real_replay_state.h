@@ -57,10 +57,11 @@ struct replay_stream {
     struct replay_rank *rank;
     pthread_t thread;
     bool started;
-    uint32_t nops, *ops; /* of this rank in this stream, in program order */
-    unsigned char *recv; /* the results of its calls, one after the other */
-    size_t *splits;      /* [4 * largest_group] counts and places of an uneven call */
-    uint64_t generation; /* of the step that it ran last */
+    uint32_t nops, *ops;   /* of this rank in this stream, in program order */
+    unsigned char *recv;   /* the results of its calls, one after the other, */
+    unsigned char *shadow; /* and room for one on the host, where that is on a device */
+    size_t *splits;        /* [4 * largest_group] counts and places of an uneven call */
+    uint64_t generation;   /* of the step that it ran last */
 };
 
 struct replay_rank {
@@ -71,6 +72,7 @@ struct replay_rank {
     struct zipccl_timed_exec *timed;                /* [nkeys] */
     struct zipccl_comm *(*comms)[ZIPCCL_NUM_STEPS]; /* [nkeys]; NULL: not a member, mode not run */
     unsigned char **send;                           /* [nsets] what it sends */
+    const struct zipccl_world_device *device;       /* of these buffers; NULL: host memory */
     struct replay_stream *streams;                  /* [nstreams] */
     struct replay_row *rows;                        /* [nrows] of the mode that runs */
     /* The step that runs; under 'lock' from 'generation' on. */

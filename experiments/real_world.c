@@ -6,6 +6,7 @@
 #include "experiments/real_world.h"
 
 #include "experiments/launch.h"
+#include "experiments/world_nccl.h"
 #ifdef ZIPCCL_HAVE_MPI
 #include "experiments/world_mpi.h"
 #endif
@@ -17,6 +18,25 @@ static uint32_t processors(void)
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 
     return n > 2 ? (uint32_t)n : 2;
+}
+
+static zipccl_status open_nccl(struct zipccl_world_options *options,
+                               const struct zipccl_launch *launch, struct zipccl_world **out,
+                               struct zipccl_error *error)
+{
+    options->kind = ZIPCCL_WORLD_NCCL;
+    if (options->open_nccl == NULL)
+        return zipccl_fail(
+            error, ZIPCCL_ERR_UNSUPPORTED,
+            "--on nccl is of zipccl-perf-nccl, which 'zipccl' runs for it where CUDA "
+            "and NCCL were found");
+    if (launch->launcher != NULL && options->nthreads > 1)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "-t %u is of --on nccl without a launcher; %s has started %u process%s, "
+                           "one rank each",
+                           options->nthreads, launch->launcher, launch->size,
+                           launch->size != 1 ? "es" : "");
+    return zipccl_world_open(options, out, error);
 }
 
 zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
@@ -31,7 +51,10 @@ zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
 #ifdef ZIPCCL_HAVE_MPI
     options.open_mpi = zipccl_world_open_mpi;
 #endif
+    options.open_nccl = zipccl_world_nccl_opener();
     ZIPCCL_TRY(zipccl_launch_from_environment(&launch, error));
+    if (wanted->on == ZIPCCL_ON_NCCL)
+        return open_nccl(&options, &launch, out, error);
     /* A lone process that is told of threads has them, also where srun started a shell. */
     if (wanted->on == ZIPCCL_ON_MPI || (wanted->on == ZIPCCL_ON_AUTO && launch.launcher != NULL &&
                                         (launch.size > 1 || wanted->nthreads == 0)))

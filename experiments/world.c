@@ -224,6 +224,10 @@ zipccl_status zipccl_world_open(const struct zipccl_world_options *options,
 {
     if (options->kind == ZIPCCL_WORLD_THREADS)
         return threads_open(options, out, error);
+    if (options->kind == ZIPCCL_WORLD_NCCL)
+        return options->open_nccl != NULL
+                   ? options->open_nccl(options, out, error)
+                   : zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED, "this program has no NCCL");
     if (options->open_mpi == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_UNSUPPORTED, "this build has no MPI");
     return options->open_mpi(options, out, error);
@@ -274,6 +278,8 @@ zipccl_status zipccl_world_gather(struct zipccl_transport *t, const void *mine, 
 {
     zipccl_status status, ended;
 
+    if (t->ops->gather != NULL)
+        return t->ops->gather(t, mine, nbytes, all);
     memcpy((unsigned char *)all + t->rank * nbytes, mine, nbytes);
     status = t->ops->group_begin(t);
     if (status == ZIPCCL_OK) {

@@ -13,8 +13,10 @@
 #include "core/topology.h"
 #include "core/transport.h"
 
-enum zipccl_world_kind { ZIPCCL_WORLD_THREADS, ZIPCCL_WORLD_MPI };
+enum zipccl_world_kind { ZIPCCL_WORLD_THREADS, ZIPCCL_WORLD_MPI, ZIPCCL_WORLD_NCCL };
 
+struct zipccl_cost_params;
+struct zipccl_exec;
 struct zipccl_world;
 struct zipccl_world_options;
 
@@ -23,11 +25,12 @@ typedef zipccl_status zipccl_world_open_fn(const struct zipccl_world_options *op
 
 struct zipccl_world_options {
     enum zipccl_world_kind kind;
-    uint32_t nthreads;       /* THREADS: ranks, 1 at least */
+    uint32_t nthreads;       /* THREADS: ranks, 1 at least; NCCL without a launcher the same */
     uint32_t ranks_per_node; /* 0: THREADS all on one node, MPI as the hosts are; else pretended
                                 nodes of so many ranks each, the last may have fewer */
     double timeout_s;        /* longest that one call of a transport may wait; 0: for ever */
-    zipccl_world_open_fn *open_mpi; /* opens the MPI kind; NULL: this program has none */
+    zipccl_world_open_fn *open_mpi;  /* opens the MPI kind; NULL: this program has none */
+    zipccl_world_open_fn *open_nccl; /* the same of NCCL */
 };
 
 /* What a rank runs; its failure aborts the world's transport, so that no other rank waits. */
@@ -43,13 +46,32 @@ struct zipccl_world_ops {
     void (*close)(struct zipccl_world *world);
 };
 
+/* Where the ranks' buffers are on a device: they are the current thread's device's. */
+struct zipccl_world_device {
+    /* An exec for 'transport', one of the world's; its owner destroys it. */
+    zipccl_status (*exec)(struct zipccl_transport *transport, struct zipccl_exec **out);
+    /* Make the device of 'transport' the calling thread's; the world does so for what it runs. */
+    zipccl_status (*use)(struct zipccl_transport *transport);
+    void *(*stream)(struct zipccl_transport *transport); /* for calls */
+    void *(*alloc)(size_t nbytes);
+    void (*free)(void *p);
+    /* Copy to the device or from it, behind what the stream holds; done when it returns. */
+    zipccl_status (*copy)(struct zipccl_transport *transport, void *dst, const void *src,
+                          size_t nbytes, bool to_device);
+    /* Wait for what the stream holds. */
+    zipccl_status (*wait)(struct zipccl_transport *transport);
+    /* Rates for the chooser where no cluster gives any. */
+    void (*params)(struct zipccl_cost_params *out);
+};
+
 /* First member of every kind's own struct. */
 struct zipccl_world {
     const struct zipccl_world_ops *ops;
     enum zipccl_world_kind kind;
-    uint32_t nranks, nlocal, first;         /* local ranks: first .. first + nlocal - 1 */
-    uint32_t nhost;                         /* ranks of all processes on this host */
-    const struct zipccl_topology *topology; /* of all ranks, owned by the world */
+    uint32_t nranks, nlocal, first;           /* local ranks: first .. first + nlocal - 1 */
+    uint32_t nhost;                           /* ranks of all processes on this host */
+    const struct zipccl_topology *topology;   /* of all ranks, owned by the world */
+    const struct zipccl_world_device *device; /* NULL: buffers are host memory */
 };
 
 /*

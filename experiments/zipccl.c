@@ -17,6 +17,14 @@
 static const char program[] = "zipccl";
 
 static int run_perf(int argc, char **argv);
+/* The program for --on 'on'; only one is linked with NCCL. */
+static const char *program_on(const char *on)
+{
+    if (strcmp(on, "sim") == 0)
+        return "zipccl-sim";
+    return strcmp(on, "nccl") == 0 ? "zipccl-perf-nccl" : "zipccl-perf";
+}
+
 static int run_replay(int argc, char **argv);
 static int run_version(int argc, char **argv);
 static int run_help(int argc, char **argv);
@@ -101,16 +109,15 @@ static const char *find_on(int argc, char **argv)
 static int run_replay(int argc, char **argv)
 {
     const char *on = find_on(argc, argv);
-    bool real = on != NULL && strcmp(on, "sim") != 0;
 
-    return run_program(real ? "zipccl-perf" : "zipccl-sim", argv);
+    return run_program(on == NULL ? "zipccl-sim" : program_on(on), argv);
 }
 
 static int run_perf(int argc, char **argv)
 {
     const char *on = find_on(argc, argv);
 
-    return run_program(on != NULL && strcmp(on, "sim") == 0 ? "zipccl-sim" : "zipccl-perf", argv);
+    return run_program(on == NULL ? "zipccl-perf" : program_on(on), argv);
 }
 
 static int run_version(int argc, char **argv)

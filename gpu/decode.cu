@@ -5,9 +5,6 @@
  */
 #include "gpu/decode_run.cuh"
 
-/* Blocks an SM holds: what shared memory of 44 KiB a block and 64 registers a thread allow everywhere. */
-#define BLOCKS_PER_SM 4u
-
 /* The message of superblock 'item' of a launch. */
 static __device__ uint32_t message_of(const struct decode_launch *p, uint32_t item)
 {
@@ -27,9 +24,10 @@ static __device__ uint32_t message_of(const struct decode_launch *p, uint32_t it
 /* Copy 'nbytes' from where 16 bytes are aligned to elements of 'size' bytes. */
 static __device__ void copy_elements(uint8_t *dst, const uint8_t *src, size_t nbytes, unsigned size)
 {
-    size_t n = nbytes / 16, at = 16 * n + threadIdx.x;
+    size_t n = nbytes / 16, at = 16 * n + team_thread();
     bool whole = is_aligned16(dst);
-    for (size_t i = threadIdx.x; i < n; i += DECODE_THREADS) {
+    KEEP_LOOP
+    for (size_t i = team_thread(); i < n; i += TEAM_THREADS) {
         uint4 x = ((const uint4 *)src)[i];
         if (whole) {
             ((uint4 *)dst)[i] = x;
@@ -50,7 +48,7 @@ static __device__ void copy_elements(uint8_t *dst, const uint8_t *src, size_t nb
 /* Where elements go. */
 enum sink { TO_ELEMENTS, TO_SUMS, TO_NEW_SUMS };
 
-static __device__ void store_coded(unsigned split, const struct decode_shared *sh,
+static __device__ void store_coded(unsigned split, struct decode_shared *sh,
                                    const struct decode_view *v, uint8_t *dst)
 {
     switch (split) {
@@ -62,38 +60,50 @@ static __device__ void store_coded(unsigned split, const struct decode_shared *s
     }
 }
 
-/* All types and sinks: what they have in common is most of the kernel. */
-__global__ void __launch_bounds__(DECODE_THREADS)
+/* Superblock s of message i, which is stored raw. */
+static __device__ void take_raw(const struct decode_launch *p, uint32_t i, uint32_t s,
+                                enum sink sink)
+{
+    struct decode_slot slot = slot_at(&p->in, i);
+    size_t first = (size_t)s * ZIPCCL_SUPERBLOCK, m = zipccl_superblock_n(slot.n, s);
+    const uint8_t *src = slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first * p->in.size;
+    if (sink == TO_ELEMENTS)
+        copy_elements(slot.elements + first * p->in.size, src, m * p->in.size, p->in.size);
+    else
+        add_raw(p->in.fields.split, src, (unsigned)m, (float *)slot.elements + first,
+                sink == TO_NEW_SUMS);
+}
+
+/*
+ * All types and sinks: what they have in common is most of the kernel.  One block an SM, of as many teams
+ * as shared memory allows; each takes superblocks of its own.
+ */
+__global__ void __launch_bounds__(DECODE_TEAMS *TEAM_THREADS, 1)
     decode_kernel(struct decode_launch p, enum sink sink)
 {
-    SIMT_SHARED(struct decode_shared, sh, 1);
-    unsigned split = p.in.fields.split;
+    SIMT_DYN_SHARED(struct decode_shared, teams);
+    struct decode_shared *sh = teams + team_number();
+    unsigned split = p.in.fields.split, size = sink == TO_ELEMENTS ? p.in.size : 4;
+    uint32_t end = decode_first(&p, p.nmessages), step = gridDim.x * (blockDim.x / TEAM_THREADS);
     begin_shared(sh);
-    for (uint32_t item = blockIdx.x, end = decode_first(&p, p.nmessages); item < end;
-         item += gridDim.x) {
+    for (uint32_t item = blockIdx.x + gridDim.x * team_number(); item < end; item += step) {
         uint32_t i = message_of(&p, item), s = item - decode_first(&p, i);
-        struct decode_slot slot = slot_at(&p.in, i);
-        struct decode_state state = p.space.states[i];
-        size_t first = (size_t)s * ZIPCCL_SUPERBLOCK, m = zipccl_superblock_n(slot.n, s);
-        float *acc = (float *)slot.elements + first;
-        uint8_t *dst = slot.elements + first * p.in.size;
-        if (state.kind == DECODE_RAW) {
-            const uint8_t *src = slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first * p.in.size;
-            if (sink == TO_ELEMENTS)
-                copy_elements(dst, src, m * p.in.size, p.in.size);
-            else
-                add_raw(split, src, (unsigned)m, acc, sink == TO_NEW_SUMS);
-        }
-        if (state.kind != DECODE_CODED)
+        uint32_t kind = p.space.states[i].kind;
+        if (kind == DECODE_RAW)
+            take_raw(&p, i, s, sink);
+        if (kind != DECODE_CODED)
             continue;
         struct decode_view v;
-        __syncthreads();
-        if (!ready_superblock(sh, &p, &state, i, &slot, s, &v))
+        team_sync(&sh->meeting);
+        /* Not kept in registers meanwhile. */
+        if (team_thread() == 0)
+            sh->elements = slot_at(&p.in, i).elements + (size_t)s * ZIPCCL_SUPERBLOCK * size;
+        if (!ready_superblock(sh, &p, i, s, &v))
             continue;
         if (sink == TO_ELEMENTS)
-            store_coded(split, sh, &v, dst);
+            store_coded(split, sh, &v, sh->elements);
         else
-            add_coded(split, sh, &v, acc, sink == TO_NEW_SUMS);
+            add_coded(split, sh, &v, (float *)sh->elements, sink == TO_NEW_SUMS);
     }
 }
 
@@ -157,9 +167,12 @@ static cudaError_t decode(const struct zipccl_gpu_decode_args *args, enum sink s
         zipccl_gpu_index(&p, most, args->d_workspace, args->workspace_nbytes, args->nsms, stream);
     if (error != cudaSuccess || most == 0)
         return error;
-    uint64_t grid = (uint64_t)BLOCKS_PER_SM * args->nsms;
-    grid = most < grid ? most : grid;
-    SIMT_LAUNCH(decode_kernel, dim3((unsigned)grid), dim3(DECODE_THREADS), 0, stream, p, sink);
+    unsigned nteams;
+    error = teams_of(decode_kernel, sizeof(struct decode_shared), DECODE_TEAMS, &nteams);
+    if (error != cudaSuccess)
+        return error;
+    dim3 grid((unsigned)(most < args->nsms ? most : args->nsms)), block(nteams * TEAM_THREADS);
+    SIMT_LAUNCH(decode_kernel, grid, block, nteams * sizeof(struct decode_shared), stream, p, sink);
     return cudaGetLastError();
 }
 

@@ -32,6 +32,7 @@ static __device__ inline void ans_slots(uint32_t *slots, int number)
         unsigned other = __shfl_up_sync(FULL_WARP, upto, d);
         upto += u >= d ? other : 0;
     }
+    KEEP_LOOP
     for (unsigned k = 0; k < f; k++)
         slots[upto - f + k] = u | f << 8 | k << 16;
     __syncwarp();
@@ -61,6 +62,7 @@ static __device__ inline bool ans_symbols(struct decode_shared *sh, const struct
     uint8_t *symbols = (uint8_t *)sh->b;
     int law = -1;
     bool good = x0 >= 256 && x1 >= 256;
+    KEEP_LOOP
     for (unsigned g = 0; ZIPCCL_GROUP * g < v->rest; g++) {
         unsigned i = ZIPCCL_GROUP * g / ZIPCCL_SUBBLOCK, j = ZIPCCL_GROUP * g + lane, u0, u1;
         int named = zipccl_ans_law_of((int)(entry_escapes(sh, ZIPCCL_ANS_AT_LAW) >> 8),
@@ -100,7 +102,7 @@ static __device__ inline bool ans_symbols(struct decode_shared *sh, const struct
 /* Symbols to sh->b, far values of what escapes to sh->a; false if something cannot be. */
 static __device__ inline bool open_ans(struct decode_shared *sh, const struct decode_view *v)
 {
-    unsigned t = threadIdx.x, law = entry_escapes(sh, ZIPCCL_ANS_AT_LAW);
+    unsigned t = team_thread(), law = entry_escapes(sh, ZIPCCL_ANS_AT_LAW);
     unsigned nstates = ZIPCCL_ANS_STATE_BYTES + entry_escapes(sh, ZIPCCL_ANS_AT_STREAM);
     uint32_t total;
     if (!undo_tiers(sh, decode_ans_tiers, 0, ZIPCCL_ANS_TIERS, 0, v->variable + nstates, v->staged))
@@ -115,7 +117,7 @@ static __device__ inline bool open_ans(struct decode_shared *sh, const struct de
         if (t == 0)
             sh->ok = good;
     }
-    __syncthreads();
+    team_sync(&sh->meeting);
     if (!sh->ok)
         return false;
     unsigned far0 = 0, far1 = 0;
@@ -123,10 +125,10 @@ static __device__ inline bool open_ans(struct decode_shared *sh, const struct de
         far0 = __popc(sh->plane[0][2 * t]);
         far1 = __popc(sh->plane[0][2 * t + 1]);
     }
-    unsigned before = block_scan(far0 + far1, sh->sums, &total);
+    unsigned before = team_scan(&sh->meeting, (uint32_t)(far0 + far1), &total);
     sh->before[2 * t] = (uint16_t)before;
     sh->before[2 * t + 1] = (uint16_t)(before + far0);
-    __syncthreads();
+    team_sync(&sh->meeting);
     return total == entry_escapes(sh, 0);
 }
 

@@ -1,7 +1,7 @@
 /*
- * decode_block.cuh - a block takes a superblock apart: what its elements need, in shared memory
+ * decode_block.cuh - a team takes a superblock apart: what its elements need, in shared memory
  *
- * Tiers are undone from the deepest one up, each by all threads: population counts of the escape
+ * A thread for each group.  Tiers are undone from the deepest one up, each by all threads: population counts of the escape
  * masks, a prefix sum, and then four elements a thread.  What is left to do for an element
  * (decode_elements.cuh) needs no other thread.
  *
@@ -24,12 +24,12 @@ struct decode_shared {
     alignas(16) uint32_t b[(ZIPCCL_SUPERBLOCK + DECODE_SLACK) / 4];
     /* Bits of the codes of a tier, first the deepest, last tier 1; escapes before each word. */
     alignas(16) uint32_t plane[3][DECODE_WORDS];
-    alignas(16) uint32_t shown[DECODE_WORDS]; /* bitmap: elements that are among the rest */
-    uint16_t before[DECODE_WORDS], shown_before[DECODE_WORDS];
+    uint16_t before[DECODE_WORDS];
+    struct team_meeting meeting;
+    uint8_t *elements;        /* where the superblock's go */
     uint64_t fixed, variable; /* offsets of the superblock's bytes in its message */
     uint32_t nvariable, ok;
     uint32_t entry[ZIPCCL_ENTRY_BYTES / 4];
-    uint32_t sums[BLOCK_WARPS];
     uint32_t fill[16]; /* see fill_selector() */
     /* Program ANS: the first bytes of the parts, and the tables of the sub-blocks. */
     uint8_t carried[ZIPCCL_ANS_LANES], top[ZIPCCL_SUBBLOCKS], octaves[ZIPCCL_SUBBLOCKS];
@@ -105,6 +105,7 @@ static __device__ inline uint64_t variable_bits(const uint8_t *p, unsigned nbyte
         return shared_u32(from, at) | (uint64_t)shared_u32(from + 1, at) << 32;
     }
     uint64_t x = 0;
+    KEEP_LOOP
     for (unsigned i = 0; i < nbytes; i++)
         x |= (uint64_t)p[i] << 8 * i;
     return x;
@@ -125,14 +126,15 @@ static __device__ inline const uint8_t *stage(struct decode_shared *sh, const ui
         return variable;
     const uint8_t *from = variable - delta, *end = variable + nvariable;
     uint8_t *to = (uint8_t *)sh->a + at;
-    for (unsigned i = 16 * threadIdx.x; i < nbytes; i += 16 * DECODE_THREADS) {
+    KEEP_LOOP
+    for (unsigned i = 16 * team_thread(); i < nbytes; i += 16 * TEAM_THREADS) {
         if (from + i + 16 <= end)
             *(uint4 *)(to + i) = *(const uint4 *)(from + i);
         else
             for (unsigned k = i; from + k < end; k++)
                 to[k] = from[k];
     }
-    __syncthreads();
+    team_sync(&sh->meeting);
     return to + delta;
 }
 
@@ -140,28 +142,28 @@ static __device__ inline const uint8_t *stage(struct decode_shared *sh, const ui
 static __device__ inline unsigned keep_planes(struct decode_shared *sh, uint64_t x0, uint64_t x1,
                                               uint64_t x2, unsigned width, unsigned len)
 {
-    unsigned t = threadIdx.x;
+    unsigned t = team_thread();
     uint64_t escapes = x0 & lowest_bits(len);
     uint32_t total;
     if (width > 1)
         escapes &= x1;
     if (width > 2)
         escapes &= x2;
-    unsigned before = block_scan((uint32_t)__popcll(escapes), sh->sums, &total);
+    unsigned before = team_scan(&sh->meeting, (uint32_t)__popcll(escapes), &total);
     x0 &= lowest_bits(len);
     ((uint64_t *)sh->plane[0])[t] = x0;
     ((uint64_t *)sh->plane[1])[t] = x1;
     ((uint64_t *)sh->plane[2])[t] = x2;
     sh->before[2 * t] = (uint16_t)before;
     sh->before[2 * t + 1] = (uint16_t)(before + __popc((uint32_t)escapes));
-    __syncthreads();
+    team_sync(&sh->meeting);
     return total;
 }
 
 /* Elements of the thread's group, of 'count' in all. */
 static __device__ inline unsigned group_len(unsigned count)
 {
-    unsigned first = ZIPCCL_GROUP * threadIdx.x;
+    unsigned first = ZIPCCL_GROUP * team_thread();
     return count > first ? min(ZIPCCL_GROUP, count - first) : 0;
 }
 
@@ -215,7 +217,7 @@ static __device__ inline bool undo_tier(struct decode_shared *sh, const struct z
 {
     unsigned len = group_len(count), nbytes = (len + 7) / 8, width = tier->width;
     uint64_t x[3] = {0, 0, 0};
-    planes += (size_t)8 * width * threadIdx.x;
+    planes += (size_t)8 * width * team_thread();
     SIMT_UNROLL
     for (unsigned k = 0; k < 3; k++)
         if (k < width && len > 0)
@@ -223,9 +225,10 @@ static __device__ inline bool undo_tier(struct decode_shared *sh, const struct z
     if (keep_planes(sh, x[0], x[1], x[2], width, len) != nescaped)
         return false;
     uint32_t lower = tier_values(tier, 0), upper = tier_values(tier, 4);
-    for (unsigned q = threadIdx.x; 4 * q < count; q += DECODE_THREADS)
+    KEEP_LOOP
+    for (unsigned q = team_thread(); 4 * q < count; q += TEAM_THREADS)
         out[q] = quad_of(sh, q, width, lower, upper, escaped);
-    __syncthreads();
+    team_sync(&sh->meeting);
     return true;
 }
 
@@ -238,13 +241,16 @@ static __device__ inline bool undo_tiers(struct decode_shared *sh, const struct 
                                          const uint8_t *variable, bool staged)
 {
     const uint8_t *end = variable;
+    KEEP_LOOP
     for (unsigned t = from; t < ntiers; t++)
         end += zipccl_plane_bytes(entry_escapes(sh, t - shift), tiers[t].width);
     /* Tier 'from' goes to a, the next one to b, and so on. */
     unsigned nlast = entry_escapes(sh, ntiers - shift);
     uint8_t *last = (uint8_t *)((ntiers - from) % 2 == 0 ? sh->a : sh->b);
-    for (unsigned i = threadIdx.x; i < nlast; i += DECODE_THREADS)
+    KEEP_LOOP
+    for (unsigned i = team_thread(); i < nlast; i += TEAM_THREADS)
         last[i] = end[i];
+    KEEP_LOOP
     for (unsigned t = ntiers; t-- > from;) {
         unsigned count = entry_escapes(sh, t - shift);
         bool to_a = (t - from) % 2 == 0;
@@ -261,7 +267,7 @@ static __device__ inline bool open_tiers(struct decode_shared *sh, const struct 
                                          unsigned tier1_at)
 {
     const struct zipccl_tier_program *program = &decode_programs[v->id];
-    unsigned ngroups = (unsigned)zipccl_groups(v->rest), t = threadIdx.x, len = group_len(v->rest);
+    unsigned ngroups = (unsigned)zipccl_groups(v->rest), t = team_thread();
     /* Asked for early. */
     uint64_t x0 = 0, x1 = 0, x2 = 0;
     const uint8_t *words = v->share + tier1_at;
@@ -272,34 +278,64 @@ static __device__ inline bool open_tiers(struct decode_shared *sh, const struct 
         x0 = both.x | (uint64_t)both.y << 32;
         x1 = both.z | (uint64_t)both.w << 32;
     }
-    if (t < ngroups && v->width == 3)
-        x2 = variable_bits(v->variable + 8 * t, 8, v->staged);
     if (!undo_tiers(sh, program->tier, 1, (unsigned)program->ntiers, 1,
                     v->variable + (v->width == 3 ? 8 * ngroups : 0), v->staged))
         return false;
-    return keep_planes(sh, x0, x1, x2, v->width, len) == entry_escapes(sh, 0);
+    if (t < ngroups && v->width == 3)
+        x2 = variable_bits(v->variable + 8 * t, 8, v->staged);
+    return keep_planes(sh, x0, x1, x2, v->width, group_len(v->rest)) == entry_escapes(sh, 0);
 }
 
-/* Which elements are the rest; false if the bitmap and the entry disagree. */
-static __device__ inline bool open_bitmap(struct decode_shared *sh, struct decode_view *v)
+/* Of the bitmap, what belongs to the thread's group. */
+struct decode_shown {
+    uint64_t word;
+    unsigned before;
+};
+
+/* Read the bitmap and step over it; false if it and the entry disagree. */
+static __device__ inline bool open_bitmap(struct decode_shared *sh, struct decode_view *v,
+                                          struct decode_shown *shown)
 {
-    unsigned t = threadIdx.x, ngroups = (unsigned)zipccl_groups(v->m);
+    unsigned t = team_thread(), ngroups = (unsigned)zipccl_groups(v->m);
     unsigned nshown = entry_u16(sh, 7), nbytes = 8 * (unsigned)zipccl_groups(ngroups);
-    uint64_t word = 0;
     uint32_t total;
     bool is_shown = t < ngroups && (v->variable[t / 8] >> t % 8 & 1);
-    unsigned rank = block_scan((uint32_t)is_shown, sh->sums, &total);
+    unsigned rank = team_scan(&sh->meeting, (uint32_t)is_shown, &total);
     if (total != nshown)
         return false;
+    shown->word = 0;
     if (is_shown)
-        word = variable_bits(v->variable + nbytes + 8 * rank, 8, v->staged) &
-               lowest_bits(group_len(v->m));
-    unsigned before = block_scan((uint32_t)__popcll(word), sh->sums, &total);
-    ((uint64_t *)sh->shown)[t] = word;
-    sh->shown_before[2 * t] = (uint16_t)before;
-    sh->shown_before[2 * t + 1] = (uint16_t)(before + __popc((uint32_t)word));
+        shown->word = variable_bits(v->variable + nbytes + 8 * rank, 8, v->staged) &
+                      lowest_bits(group_len(v->m));
+    shown->before = team_scan(&sh->meeting, (uint32_t)__popcll(shown->word), &total);
     v->variable += nbytes + 8 * nshown;
     return total == v->rest;
+}
+
+/*
+ * Where elements find the bitmap, and how many of the rest lie before each word of it.  What lies in sh->b is
+ * of no use any more by then, but for the symbols of program ANS, which leaves planes free.
+ */
+static __device__ inline uint32_t *shown_words(struct decode_shared *sh, unsigned id)
+{
+    return id == ZIPCCL_PROGRAM_ANS ? sh->plane[2] : sh->b;
+}
+
+static __device__ inline uint16_t *shown_before(struct decode_shared *sh, unsigned id)
+{
+    return (uint16_t *)(id == ZIPCCL_PROGRAM_ANS ? sh->plane[1] : sh->b + DECODE_WORDS);
+}
+
+static __device__ inline void keep_bitmap(struct decode_shared *sh, unsigned id,
+                                          const struct decode_shown *shown)
+{
+    unsigned t = team_thread();
+    uint16_t *before = shown_before(sh, id);
+    team_sync(&sh->meeting);
+    ((uint64_t *)shown_words(sh, id))[t] = shown->word;
+    before[2 * t] = (uint16_t)shown->before;
+    before[2 * t + 1] = (uint16_t)(shown->before + __popc((uint32_t)shown->word));
+    team_sync(&sh->meeting);
 }
 
 #endif

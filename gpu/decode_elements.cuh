@@ -24,6 +24,28 @@ template <int SPLIT> struct element {
     static const int lead = nplanes > 0 ? nplanes - 1 : 0;
 };
 
+/* What the rest needs, by its program. */
+static __device__ inline bool open_rest(struct decode_shared *sh,
+                                        const struct zipccl_fields *fields, struct decode_view *v)
+{
+    int nplanes = __popc(v->planes);
+    struct zipccl_share at;
+    if (v->id == ZIPCCL_PROGRAM_RAW) {
+        v->raw_share = (unsigned)zipccl_raw_share(fields, v->rest);
+        return true;
+    }
+    if (v->id == ZIPCCL_PROGRAM_ANS) {
+        at = zipccl_ans_share_of(fields, v->rest, nplanes);
+        v->ncarried = (unsigned)zipccl_ans_carried(&at);
+    } else {
+        v->width = decode_programs[v->id].tier[0].width;
+        at = zipccl_share_of(fields, v->rest, nplanes, (int)v->width);
+    }
+    v->planes_at = (unsigned)at.planes;
+    v->plane_nbytes = (unsigned)at.plane_nbytes;
+    return v->id == ZIPCCL_PROGRAM_ANS ? open_ans(sh, v) : open_tiers(sh, v, (unsigned)at.tier1);
+}
+
 /* The view of a superblock whose entry is in sh; false if its bytes and the entry disagree. */
 static __device__ inline bool open_superblock(struct decode_shared *sh,
                                               const struct zipccl_fields *fields,
@@ -31,7 +53,8 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
                                               struct decode_view *v)
 {
     const struct decode_view none = {};
-    unsigned program = sh->entry[0] & 255, keep = 0;
+    unsigned program = sh->entry[0] & 255;
+    struct decode_shown shown = {0, 0};
     *v = none;
     v->id = program & ~(unsigned)ZIPCCL_PROGRAM_ZEROS;
     v->zeros = program & ZIPCCL_PROGRAM_ZEROS;
@@ -40,33 +63,17 @@ static __device__ inline bool open_superblock(struct decode_shared *sh,
     v->variable = wire + sh->variable;
     v->rest = entry_u16(sh, 6);
     v->planes = sh->entry[0] >> 8 & 255;
-    if (v->id == ZIPCCL_PROGRAM_CONSTANT) {
-        v->rest = m;
+    if (v->id == ZIPCCL_PROGRAM_CONSTANT)
         return true;
-    }
-    if (v->id != ZIPCCL_PROGRAM_RAW)
-        keep = entry_escapes(sh, 0);
+    unsigned keep = v->id != ZIPCCL_PROGRAM_RAW ? entry_escapes(sh, 0) : 0;
     v->variable = stage(sh, v->variable, sh->nvariable, keep, &v->staged);
-    if (v->zeros && !open_bitmap(sh, v))
+    if (v->zeros && !open_bitmap(sh, v, &shown))
         return false;
-    if (v->id == ZIPCCL_PROGRAM_RAW) {
-        v->raw_share = (unsigned)zipccl_raw_share(fields, v->rest);
-        __syncthreads();
-        return true;
-    }
-    int nplanes = __popc(v->planes);
-    if (v->id == ZIPCCL_PROGRAM_ANS) {
-        struct zipccl_share at = zipccl_ans_share_of(fields, v->rest, nplanes);
-        v->planes_at = (unsigned)at.planes;
-        v->plane_nbytes = (unsigned)at.plane_nbytes;
-        v->ncarried = (unsigned)zipccl_ans_carried(&at);
-        return open_ans(sh, v);
-    }
-    v->width = decode_programs[v->id].tier[0].width;
-    struct zipccl_share at = zipccl_share_of(fields, v->rest, nplanes, (int)v->width);
-    v->planes_at = (unsigned)at.planes;
-    v->plane_nbytes = (unsigned)at.plane_nbytes;
-    return open_tiers(sh, v, (unsigned)at.tier1);
+    if (!open_rest(sh, fields, v))
+        return false;
+    if (v->zeros)
+        keep_bitmap(sh, v->id, &shown);
+    return true;
 }
 
 /* Where plane k starts in the parts; it is there. */
@@ -145,18 +152,18 @@ static __device__ inline uint32_t rest_element(const struct decode_shared *sh,
 
 /* Element j of the superblock. */
 template <int SPLIT>
-static __device__ inline uint32_t any_element(const struct decode_shared *sh,
-                                              const struct decode_view *v, unsigned j)
+static __device__ inline uint32_t any_element(struct decode_shared *sh, const struct decode_view *v,
+                                              unsigned j)
 {
     if (v->id == ZIPCCL_PROGRAM_CONSTANT)
         return element<SPLIT>::size == 4
                    ? sh->entry[4]
                    : sh->entry[4] & ((1u << 8 * element<SPLIT>::size % 32) - 1);
     if (v->zeros) {
-        uint32_t word = sh->shown[j / 32];
+        uint32_t word = shown_words(sh, v->id)[j / 32];
         if (!(word >> j % 32 & 1))
             return 0;
-        j = sh->shown_before[j / 32] + __popc(word & ((1u << j % 32) - 1));
+        j = shown_before(sh, v->id)[j / 32] + __popc(word & ((1u << j % 32) - 1));
     }
     return rest_element<SPLIT>(sh, v, j);
 }
@@ -186,19 +193,34 @@ static __device__ inline uint32_t join_fp16(uint32_t e, uint32_t low, uint32_t b
            __byte_perm(bits, 0, selector);
 }
 
+/* Low bytes of N quads, from quad N * u on; 0 for types without. */
+template <int SPLIT, unsigned N>
+static __device__ inline void load_lows(const struct decode_view *v, unsigned u, uint32_t *low)
+{
+    SIMT_UNROLL
+    for (unsigned k = 0; k < N; k++)
+        low[k] = 0;
+    if constexpr (element<SPLIT>::low_bytes && N == 1) {
+        low[0] = ((const uint32_t *)v->share)[u];
+    } else if constexpr (element<SPLIT>::low_bytes) {
+        uint2 both = ((const uint2 *)v->share)[u];
+        low[0] = both.x;
+        low[1] = both.y;
+    }
+}
+
 /*
  * Elements 4 q to 4 q + 3 of a superblock of programs 1 to 7 without a bitmap, as they lie in memory:
- * x [element size].  May be called where some of them are beyond the end.
+ * x [element size], from their low bytes.  May be called where some of them are beyond the end.
  */
 template <int SPLIT>
 static __device__ inline void quad_elements(const struct decode_shared *sh,
-                                            const struct decode_view *v, unsigned q, uint32_t *x)
+                                            const struct decode_view *v, unsigned q,
+                                            [[maybe_unused]] uint32_t low, uint32_t *x)
 {
-    uint32_t d = quad_of(sh, q, v->width, 0x03020100, 0x07060504, sh->a), low = 0;
+    uint32_t d = quad_of(sh, q, v->width, 0x03020100, 0x07060504, sh->a);
     [[maybe_unused]] uint32_t bits = 0;
     uint32_t e = subtract_bytes(entry_base(sh, 4 * q / ZIPCCL_SUBBLOCK) * 0x01010101u, d);
-    if (element<SPLIT>::low_bytes)
-        low = ((const uint32_t *)v->share)[q];
     if constexpr (SPLIT == ZIPCCL_SPLIT_BF16) {
         join_pairs(e, low, x);
     } else if constexpr (SPLIT == ZIPCCL_SPLIT_FP32) {

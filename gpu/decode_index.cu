@@ -9,9 +9,10 @@
  * Fill first [nmessages + 1] in shared memory from a table of at most ZIPCCL_GPU_MAX_MESSAGES slots;
  * false if there are more elements than the caller said.
  */
-static __device__ bool map_table(const struct decode_launch *p, uint32_t *first, uint64_t *sums)
+static __device__ bool map_table(const struct decode_launch *p, uint32_t *first,
+                                 struct team_meeting *meeting)
 {
-    const uint32_t per = ZIPCCL_GPU_MAX_MESSAGES / DECODE_THREADS;
+    const uint32_t per = ZIPCCL_GPU_MAX_MESSAGES / TEAM_THREADS;
     uint64_t n = 0, total_n, total;
     uint32_t mine = 0, count[per], from = per * threadIdx.x;
     bool fits = true;
@@ -24,9 +25,9 @@ static __device__ bool map_table(const struct decode_launch *p, uint32_t *first,
         mine += count[k];
     }
     fits = !__syncthreads_or(!fits);
-    (void)block_scan(n, sums, &total_n);
+    (void)team_scan(meeting, n, &total_n);
     fits = fits && total_n <= p->in.batch.total_n;
-    uint32_t before = (uint32_t)block_scan((uint64_t)mine, sums, &total);
+    uint32_t before = (uint32_t)team_scan(meeting, (uint64_t)mine, &total);
     for (uint32_t k = 0; k < per; k++) {
         if (from + k < p->nmessages)
             first[from + k] = fits ? before : 0;
@@ -63,11 +64,11 @@ static __device__ uint32_t message_of_chunk(const struct decode_launch *p, const
 /* Sum up entries [s, end) of the directory at 'wire'. */
 static __device__ void sum_entries(const struct decode_launch *p, const struct decode_slot *slot,
                                    uint32_t s, uint32_t end, struct decode_place *places,
-                                   uint64_t *sums, struct decode_chunk *out)
+                                   struct team_meeting *meeting, struct decode_chunk *out)
 {
     uint64_t carry = 0;
     bool bad = false;
-    for (; s < end; s += DECODE_THREADS) {
+    for (; s < end; s += TEAM_THREADS) {
         uint32_t i = s + threadIdx.x;
         unsigned nshare = 0, nvariable = 0;
         if (i < end) {
@@ -78,7 +79,7 @@ static __device__ void sum_entries(const struct decode_launch *p, const struct d
         }
         /* Both sums at once: each stays far below 2^32 within a chunk. */
         uint64_t all, mine = (uint64_t)nshare << 32 | nvariable;
-        uint64_t before = carry + block_scan(mine, sums, &all);
+        uint64_t before = carry + team_scan(meeting, mine, &all);
         carry += all;
         if (i < end) {
             struct decode_place place = {(uint32_t)(before >> 32), (uint32_t)before, nvariable};
@@ -125,15 +126,16 @@ static __device__ void open_message(const struct decode_launch *p, const struct 
     state->nchunks = (superblocks + state->chunk - 1) / state->chunk;
 }
 
-__global__ void __launch_bounds__(DECODE_THREADS) decode_index_kernel(struct decode_launch p)
+__global__ void __launch_bounds__(TEAM_THREADS) decode_index_kernel(struct decode_launch p)
 {
     SIMT_SHARED(uint32_t, first, ZIPCCL_GPU_MAX_MESSAGES + 1);
-    SIMT_SHARED(uint64_t, sums, BLOCK_WARPS);
+    SIMT_SHARED(struct team_meeting, meeting, 1);
     bool table = p.in.batch.d_slots != NULL, fits = true;
+    team_begin(meeting);
     if (table)
-        fits = map_table(&p, first, sums);
+        fits = map_table(&p, first, meeting);
     if (table && blockIdx.x == 0)
-        for (uint32_t i = threadIdx.x; i <= p.nmessages; i += DECODE_THREADS)
+        for (uint32_t i = threadIdx.x; i <= p.nmessages; i += TEAM_THREADS)
             p.space.first[i] = first[i];
     uint32_t nchunks = decode_first_chunk(first_of(&p, first, p.nmessages), p.nmessages);
     for (uint32_t q = blockIdx.x; q < nchunks; q += gridDim.x) {
@@ -151,7 +153,7 @@ __global__ void __launch_bounds__(DECODE_THREADS) decode_index_kernel(struct dec
         if (c < state.nchunks) {
             uint32_t all = decode_superblocks(slot.n), s = c * state.chunk, end = s + state.chunk;
             struct decode_chunk sum;
-            sum_entries(&p, &slot, s, end < all ? end : all, p.space.places + from, sums, &sum);
+            sum_entries(&p, &slot, s, end < all ? end : all, p.space.places + from, meeting, &sum);
             if (threadIdx.x == 0)
                 p.space.chunks[q] = sum;
         }
@@ -193,9 +195,8 @@ cudaError_t zipccl_gpu_index(struct decode_launch *p, uint64_t most, void *d_wor
     p->space.states = (struct decode_state *)(space + at[1]);
     p->space.chunks = (struct decode_chunk *)(space + at[2]);
     p->space.places = (struct decode_place *)(space + at[3]);
-    uint64_t chunks = most / DECODE_CHUNK + p->nmessages, grid = 2 * (uint64_t)nsms;
-    grid = chunks < grid ? chunks : grid;
+    uint64_t chunks = most / DECODE_CHUNK + p->nmessages, grid = chunks < nsms ? chunks : nsms;
     const struct decode_launch launch = *p;
-    SIMT_LAUNCH(decode_index_kernel, dim3((unsigned)grid), dim3(DECODE_THREADS), 0, stream, launch);
+    SIMT_LAUNCH(decode_index_kernel, dim3((unsigned)grid), dim3(TEAM_THREADS), 0, stream, launch);
     return cudaGetLastError();
 }

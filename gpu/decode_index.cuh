@@ -58,7 +58,7 @@ static __device__ inline uint32_t decode_first(const struct decode_launch *p, ui
 }
 
 /* Entries that a block takes at once, and the most chunks a directory is cut into. */
-#define DECODE_CHUNK       DECODE_THREADS
+#define DECODE_CHUNK       TEAM_THREADS
 #define DECODE_MOST_CHUNKS 256u
 
 /* No two messages' chunks meet: a message has at most 1 + superblocks / DECODE_CHUNK of them. */

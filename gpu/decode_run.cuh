@@ -16,17 +16,49 @@ static __device__ inline bool is_aligned16(const void *p)
     return (uintptr_t)p % 16 == 0;
 }
 
-/* Once, before the first superblock. */
+/* Most teams of a block that decodes: 64 registers a thread. */
+#define DECODE_TEAMS 4u
+
+/*
+ * How many teams of 'nbytes' of shared memory each fit a block, at most 'most'; 'kernel' is allowed to use
+ * as much.  cudaErrorNotSupported if not even one does.
+ */
+template <class K>
+static cudaError_t teams_of(K kernel, size_t nbytes, unsigned most, unsigned *nteams)
+{
+    *nteams = most;
+#if defined(__CUDACC__)
+    int device, room;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error != cudaSuccess)
+        return error;
+    while (*nteams > 0 && *nteams * nbytes > (size_t)room)
+        --*nteams;
+    if (*nteams == 0)
+        return cudaErrorNotSupported;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                (int)(*nteams * nbytes));
+#else
+    (void)kernel;
+    (void)nbytes;
+    return cudaSuccess;
+#endif
+}
+
+/* Once, before the first superblock, by the whole block. */
 static __device__ inline void begin_shared(struct decode_shared *sh)
 {
-    if (threadIdx.x < 16)
-        sh->fill[threadIdx.x] = fill_selector(threadIdx.x);
+    if (team_thread() < 16)
+        sh->fill[team_thread()] = fill_selector(team_thread());
+    team_begin(&sh->meeting);
 }
 
 /* Say in a message's result that its bytes are no message's. */
 static __device__ inline void tell_corrupt(const struct decode_launch *p, uint32_t i)
 {
-    if (threadIdx.x == 0)
+    if (team_thread() == 0)
         atomicExch(&p->in.d_results[i].error, (uint32_t)ZIPCCL_ERR_CORRUPT);
 }
 
@@ -35,14 +67,15 @@ static __device__ inline void tell_corrupt(const struct decode_launch *p, uint32
  * its directory sum up to.
  */
 static __device__ inline void place_superblock(struct decode_shared *sh,
-                                               const struct decode_launch *p,
-                                               const struct decode_state *state, uint32_t i,
+                                               const struct decode_launch *p, uint32_t i,
                                                const struct decode_slot *slot, uint32_t s)
 {
+    const struct decode_state *state = &p->space.states[i];
     uint32_t first = decode_first(p, i), lane = threadIdx.x % 32, mine = s / state->chunk;
     const struct decode_chunk *chunks = p->space.chunks + decode_first_chunk(first, i);
     uint64_t shares = 0, variable = 0, all_shares = 0, all_variable = 0;
     bool bad = false;
+    KEEP_LOOP
     for (uint32_t c = lane; c < state->nchunks; c += 32) {
         struct decode_chunk chunk = chunks[c];
         all_shares += chunk.shares;
@@ -78,16 +111,15 @@ static __device__ inline void place_superblock(struct decode_shared *sh,
  * calls, once it has done with the superblock before.
  */
 static __device__ inline bool ready_superblock(struct decode_shared *sh,
-                                               const struct decode_launch *p,
-                                               const struct decode_state *state, uint32_t i,
-                                               const struct decode_slot *slot, uint32_t s,
-                                               struct decode_view *v)
+                                               const struct decode_launch *p, uint32_t i,
+                                               uint32_t s, struct decode_view *v)
 {
-    if (threadIdx.x < 32)
-        place_superblock(sh, p, state, i, slot, s);
-    __syncthreads();
-    bool good = sh->ok && open_superblock(sh, &p->in.fields, slot->wire,
-                                          (unsigned)zipccl_superblock_n(slot->n, s), v);
+    struct decode_slot slot = slot_at(&p->in, i);
+    if (team_thread() < 32)
+        place_superblock(sh, p, i, &slot, s);
+    team_sync(&sh->meeting);
+    bool good = sh->ok && open_superblock(sh, &p->in.fields, slot.wire,
+                                          (unsigned)zipccl_superblock_n(slot.n, s), v);
     if (!good)
         tell_corrupt(p, i);
     return good;
@@ -131,19 +163,28 @@ static __device__ inline bool has_quads(const struct decode_view *v)
 
 /* Add the elements of a superblock to acc [m], or start the sums with them. */
 template <int SPLIT>
-static __device__ inline void add_superblock(const struct decode_shared *sh,
-                                             const struct decode_view *v, float *acc, bool first)
+static __device__ inline void add_superblock(struct decode_shared *sh, const struct decode_view *v,
+                                             float *acc, bool first)
 {
     if (has_quads(v)) {
-        for (unsigned q = threadIdx.x; 4 * q < v->m; q += DECODE_THREADS) {
+        uint32_t low[1] = {0}, next[1] = {0};
+        if (4 * team_thread() < v->m)
+            load_lows<SPLIT, 1>(v, team_thread(), next);
+        KEEP_LOOP
+        for (unsigned q = team_thread(); 4 * q < v->m; q += TEAM_THREADS) {
             uint32_t x[4];
             float y[4];
-            quad_elements<SPLIT>(sh, v, q, x);
+            /* One ahead: these are most of what is read. */
+            low[0] = next[0];
+            if (4 * (q + TEAM_THREADS) < v->m)
+                load_lows<SPLIT, 1>(v, q + TEAM_THREADS, next);
+            quad_elements<SPLIT>(sh, v, q, low[0], x);
             quad_floats<SPLIT>(x, y);
             add_quad(acc + 4 * q, y, min(4u, v->m - 4 * q), first);
         }
     } else {
-        for (unsigned j = threadIdx.x; j < v->m; j += DECODE_THREADS) {
+        KEEP_LOOP
+        for (unsigned j = team_thread(); j < v->m; j += TEAM_THREADS) {
             float y = float_of<SPLIT>(any_element<SPLIT>(sh, v, j));
             acc[j] = first ? y : __fadd_rn(acc[j], y);
         }
@@ -156,7 +197,8 @@ static __device__ inline void add_elements(const uint8_t *src, unsigned m, float
 {
     const unsigned size = element<SPLIT>::size;
     bool whole = (uintptr_t)src % (4 * size) == 0;
-    for (unsigned q = threadIdx.x; 4 * q < m; q += DECODE_THREADS) {
+    KEEP_LOOP
+    for (unsigned q = team_thread(); 4 * q < m; q += TEAM_THREADS) {
         unsigned count = min(4u, m - 4 * q);
         const uint8_t *from = src + (size_t)4 * size * q;
         float y[4] = {0, 0, 0, 0};
@@ -210,20 +252,33 @@ static __device__ inline void store_unit(uint8_t *dst, const uint32_t *x, unsign
 
 /* Store the elements of a superblock. */
 template <int SPLIT>
-static __device__ inline void store_superblock(const struct decode_shared *sh,
+static __device__ inline void store_superblock(struct decode_shared *sh,
                                                const struct decode_view *v, uint8_t *dst)
 {
     const unsigned size = element<SPLIT>::size, n = 16 / size;
     if (has_quads(v)) {
-        for (unsigned u = threadIdx.x; n * u < v->m; u += DECODE_THREADS) {
+        uint32_t low[n / 4], next[n / 4];
+        SIMT_UNROLL
+        for (unsigned k = 0; k < n / 4; k++)
+            next[k] = 0;
+        if (n * team_thread() < v->m)
+            load_lows<SPLIT, n / 4>(v, team_thread(), next);
+        KEEP_LOOP
+        for (unsigned u = team_thread(); n * u < v->m; u += TEAM_THREADS) {
             uint32_t x[4];
             SIMT_UNROLL
             for (unsigned k = 0; k < n / 4; k++)
-                quad_elements<SPLIT>(sh, v, n / 4 * u + k, x + k * size);
+                low[k] = next[k];
+            if (n * (u + TEAM_THREADS) < v->m)
+                load_lows<SPLIT, n / 4>(v, u + TEAM_THREADS, next);
+            SIMT_UNROLL
+            for (unsigned k = 0; k < n / 4; k++)
+                quad_elements<SPLIT>(sh, v, n / 4 * u + k, low[k], x + k * size);
             store_unit<size>(dst + (size_t)16 * u, x, min(n, v->m - n * u));
         }
     } else {
-        for (unsigned j = threadIdx.x; j < v->m; j += DECODE_THREADS)
+        KEEP_LOOP
+        for (unsigned j = team_thread(); j < v->m; j += TEAM_THREADS)
             store_element<size>(dst, j, any_element<SPLIT>(sh, v, j));
     }
 }
@@ -239,7 +294,7 @@ static __device__ inline void add_raw(unsigned split, const uint8_t *src, unsign
     }
 }
 
-static __device__ inline void add_coded(unsigned split, const struct decode_shared *sh,
+static __device__ inline void add_coded(unsigned split, struct decode_shared *sh,
                                         const struct decode_view *v, float *acc, bool first)
 {
     switch (split) {

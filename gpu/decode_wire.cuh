@@ -20,9 +20,6 @@ extern "C" {
 
 #include "gpu/kernels.h"
 
-/* Threads of every block of the decoders: one for each group of a superblock. */
-#define DECODE_THREADS 256u
-
 ZIPCCL_TABLE struct zipccl_tier_program decode_programs[ZIPCCL_NUM_PROGRAMS] = {
 #include "core/codec/programs.inc"
 };

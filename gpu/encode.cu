@@ -19,6 +19,7 @@
 /* What all threads of a block share: first [nmessages + 1] is each message's first item. */
 struct enc_block {
     struct enc_shared sh;
+    struct enc_message msg; /* the item's */
     uint32_t first[ZIPCCL_GPU_MAX_MESSAGES + 1];
 };
 
@@ -36,7 +37,7 @@ static __device__ uint32_t enc_count_items(struct enc_thread *t, const struct en
         /* What is too much must not wrap around. */
         many |= nitems > p->max_items;
         nitems = nitems > p->max_items ? p->max_items : nitems;
-        uint32_t place = enc_scan(t, nitems, &total);
+        uint32_t place = enc_scan(t, i / ENC_THREADS % 2, nitems, &total);
         many |= before + total < before || total < place || before + place > p->max_items;
         if (i + thread < p->batch.nmessages)
             first[i + thread] = before + place;
@@ -48,139 +49,156 @@ static __device__ uint32_t enc_count_items(struct enc_thread *t, const struct en
 }
 
 /* Take the next item of round 'round'.  Every thread calls it; false, for all, if there is none. */
+template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ bool enc_next(struct enc_thread *t, const struct enc_params *p,
-                                                const uint32_t *first, uint32_t nitems, int round)
+                                                struct enc_block *block, uint32_t nitems, int round)
 {
     struct enc_shared *sh = t->sh;
+    const uint32_t *first = block->first;
     __syncthreads();
     if (t->warp == 0 && t->lane == 0) {
-        uint32_t item = atomicAdd(&p->control->ticket[round], 1u), msg = sh->message;
+        uint32_t item = atomicAdd(&p->control->ticket[round], 1u), m = sh->message;
         /* Tickets only grow. */
-        while (msg + 1 < p->batch.nmessages && item >= first[msg + 1])
-            msg++;
+        while (m + 1 < p->batch.nmessages && item >= first[m + 1])
+            m++;
+        struct enc_message msg = enc_message_at<SPLIT>(p, m);
+        uint32_t i = item - first[m];
+        const uint8_t *src =
+            msg.elements + (uint64_t)i * ZIPCCL_SUPERBLOCK * (FLOATS ? 4 : p->size);
         sh->item = item;
-        sh->message = msg;
+        sh->message = m;
+        sh->index = i;
+        sh->slot = p->slots + (uint64_t)item * p->slot_nbytes;
+        sh->rest = p->rests + (uint64_t)blockIdx.x * p->rest_nbytes;
+        sh->ngroups = sh->nbitmap = 0;
+        sh->src = (struct enc_source){src, (uint32_t)zipccl_superblock_n(msg.n, i), FLOATS,
+                                      (uintptr_t)src % 16 == 0};
+        block->msg = msg;
     }
     __syncthreads();
     return sh->item < nitems;
 }
 
-/* Code item 'i' of 'msg', number 'item' of the launch. */
+/* First round: code the block's item and put share and entry where they belong. */
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void
-enc_code_item(struct enc_thread *t, const struct enc_params *p, const struct enc_message *msg,
-              uint32_t i, uint32_t item)
+enc_code_item(struct enc_thread *t, const struct enc_params *p, const struct enc_message *msg)
 {
-    constexpr uint32_t size = FLOATS ? 4 : enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[SPLIT].size;
     struct enc_shared *sh = t->sh;
     struct enc_coded<SPLIT> c;
-    uint8_t *slot = p->slots + (uint64_t)item * p->slot_nbytes;
-    const uint8_t *src = msg->elements + (uint64_t)i * ZIPCCL_SUPERBLOCK * size;
-    c.src = (struct enc_source){src, (uint32_t)zipccl_superblock_n(msg->n, i), FLOATS,
-                                (uintptr_t)src % 16 == 0};
-    enc_code<SPLIT, FLOATS>(t, slot, p->rests + (uint64_t)blockIdx.x * p->rest_nbytes, &c);
+    enc_code<SPLIT, FLOATS>(t, &c);
     if (t->lane == 0)
         sh->base[t->warp] = (uint8_t)c.z.base;
-    uint64_t own = zipccl_align64(c.z.share) / 64;
-    own = own << ENC_SHARE_AT | c.z.variable;
     if (t->warp == 0) {
-        uint64_t before = enc_look_back(p->words + (item - i), i, own, t->lane);
+        uint64_t own = zipccl_align64(c.z.share) / 64 << ENC_SHARE_AT | c.z.variable;
+        uint64_t before = enc_look_back(p->words + (sh->item - sh->index), sh->index, own, t->lane);
         if (t->lane == 0)
             sh->before = before;
     }
     __syncthreads();
-    if (c.z.program == ZIPCCL_PROGRAM_CONSTANT && t->warp == 0 && t->lane < enc_fields[SPLIT].size)
-        sh->base[t->lane] = (uint8_t)(enc_element<SPLIT, FLOATS>(&c.src, 0) >> 8 * t->lane);
     if (t->warp == 0) {
+        bool constant = c.z.program == ZIPCCL_PROGRAM_CONSTANT;
+        if (constant && t->lane < size)
+            sh->base[t->lane] = (uint8_t)(enc_element<SPLIT, FLOATS>(&sh->src, 0) >> 8 * t->lane);
         __syncwarp();
-        enc_entry<SPLIT>(t, &c, msg->wire + ZIPCCL_MESSAGE_HEADER_BYTES + i * ZIPCCL_ENTRY_BYTES);
+        enc_entry<SPLIT>(t, &c,
+                         msg->wire + ZIPCCL_MESSAGE_HEADER_BYTES + sh->index * ZIPCCL_ENTRY_BYTES);
     }
     uint64_t at = msg->fixed + enc_share_bytes(sh->before), end = at + zipccl_align64(c.z.share);
     uint8_t *share = end <= msg->limit ? msg->wire + at : NULL;
-    if (c.z.program == ZIPCCL_PROGRAM_RAW) {
+    if (c.z.program == ZIPCCL_PROGRAM_RAW)
         /* Without a bitmap the second round finds the elements where they are. */
-        uint32_t start = c.z.variable - (c.src.m * enc_fields[SPLIT].size - c.z.share);
-        enc_place_raw<SPLIT, FLOATS>(t, &c, share, FLOATS || c.z.ngroups ? slot : NULL, start);
-    } else if (share && c.z.program != ZIPCCL_PROGRAM_CONSTANT) {
+        enc_place_raw<SPLIT, FLOATS>(t, &c, share, FLOATS || sh->ngroups);
+    else if (share && c.z.program != ZIPCCL_PROGRAM_CONSTANT)
         enc_place_tiers<SPLIT, FLOATS>(t, &c, share);
-    }
     __syncthreads();
     if (t->warp == 0 && t->lane == 0)
         simt_add_acq_rel(&p->control->ndone[sh->message], 1u);
 }
 
-/* The elements of an item as they are, or rounded, to the message's body. */
-template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ void enc_store_raw(struct enc_thread *t,
-                                                     const struct enc_params *p,
-                                                     const struct enc_message *msg, uint32_t i)
+/* The floats of an item, rounded, to their place 'out' in the body of a RAW message. */
+template <int SPLIT>
+static __device__ __forceinline__ void enc_store_rounded(struct enc_thread *t, uint8_t *out)
 {
-    uint64_t chunk = SPLIT == ENC_RAW ? ENC_RAW_BYTES : ZIPCCL_SUPERBLOCK * p->size;
-    uint64_t from = i * chunk, nbytes = msg->bound - ZIPCCL_MESSAGE_HEADER_BYTES;
-    uint8_t *out = msg->wire + ZIPCCL_MESSAGE_HEADER_BYTES + from;
-    if (from >= nbytes)
-        return;
-    nbytes = nbytes - from < chunk ? nbytes - from : chunk;
-    if (!FLOATS) {
-        enc_copy(out, msg->elements + from, nbytes, 32 * t->warp + t->lane);
-        return;
-    }
-    constexpr int split = SPLIT == ENC_RAW ? 0 : SPLIT;
-    const uint8_t *src = msg->elements + 2 * from;
-    struct enc_source source = {src, (uint32_t)nbytes / 2, true, (uintptr_t)src % 16 == 0};
+    const struct enc_source *src = &t->sh->src;
+    ENC_ROLLED
     for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
-        uint32_t first = enc_first(t, h), words[ENC_WORDS(split)];
-        enc_load<split, FLOATS>(&source, first, words);
-        for (uint32_t k = 0; k < ENC_WORDS(split); k++)
-            if (first + 2 * k + 2 <= source.m)
+        uint32_t first = enc_first(t, h), words[ENC_WORDS(SPLIT)];
+        enc_load<SPLIT, true>(src, first, words);
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++)
+            if (first + 2 * k + 2 <= src->m)
                 *(uint32_t *)(out + 2 * first + 4 * k) = words[k];
-            else if (first + 2 * k < source.m)
+            else if (first + 2 * k < src->m)
                 *(uint16_t *)(out + 2 * first + 4 * k) = (uint16_t)words[k];
     }
 }
 
-/* Variable bytes of item 'i' to their place in the coded message. */
-template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ void
-enc_store_variable(struct enc_thread *t, const struct enc_params *p, const struct enc_message *msg,
-                   uint32_t i, uint32_t item)
+/* Bytes to copy. */
+struct enc_move {
+    uint8_t *to;
+    const uint8_t *from;
+    uint64_t nbytes;
+};
+
+/* The variable bytes of the block's item, to their place in the coded message. */
+template <bool FLOATS>
+static __device__ __forceinline__ struct enc_move enc_move_variable(const struct enc_thread *t,
+                                                                    const struct enc_params *p,
+                                                                    const struct enc_message *msg)
 {
-    const uint64_t *words = p->words + (item - i);
-    uint64_t before = i ? words[i - 1] : 0, nbytes = enc_variable_bytes(words[i]);
-    uint8_t *out = msg->wire + msg->fixed + enc_share_bytes(words[msg->nitems - 1]);
-    const uint8_t *from = p->slots + (uint64_t)item * p->slot_nbytes;
-    nbytes -= enc_variable_bytes(before);
-    out += enc_variable_bytes(before);
-    uint8_t program = msg->wire[ZIPCCL_MESSAGE_HEADER_BYTES + i * ZIPCCL_ENTRY_BYTES];
-    if (program == ZIPCCL_PROGRAM_RAW && !FLOATS) {
-        uint64_t m = zipccl_superblock_n(msg->n, i);
-        from = msg->elements + ((uint64_t)i * ZIPCCL_SUPERBLOCK + m) * p->size - nbytes;
-    }
-    enc_copy(out, from, nbytes, 32 * t->warp + t->lane);
+    uint32_t i = t->sh->index;
+    const uint64_t *words = p->words + (t->sh->item - i);
+    uint64_t before = enc_variable_bytes(i ? words[i - 1] : 0);
+    struct enc_move move = {msg->wire + msg->fixed + enc_share_bytes(words[msg->nitems - 1]) +
+                                before,
+                            t->sh->slot, enc_variable_bytes(words[i]) - before};
+    /* Those of a raw superblock without a bitmap are still where they were. */
+    if (!FLOATS &&
+        msg->wire[ZIPCCL_MESSAGE_HEADER_BYTES + i * ZIPCCL_ENTRY_BYTES] == ZIPCCL_PROGRAM_RAW)
+        move.from = t->sh->src.p + (uint64_t)t->sh->src.m * p->size - move.nbytes;
+    return move;
 }
 
-/* Second round: item 'i' of a message all of whose items are coded. */
+/* The elements of the block's item, to their place in a RAW message. */
+template <int SPLIT>
+static __device__ __forceinline__ struct enc_move
+enc_move_raw(const struct enc_thread *t, const struct enc_params *p, const struct enc_message *msg)
+{
+    uint64_t chunk = SPLIT == ENC_RAW ? ENC_RAW_BYTES : ZIPCCL_SUPERBLOCK * p->size;
+    uint64_t from = t->sh->index * chunk, end = msg->bound - ZIPCCL_MESSAGE_HEADER_BYTES;
+    end = end - from < chunk ? end - from : chunk;
+    return (struct enc_move){msg->wire + ZIPCCL_MESSAGE_HEADER_BYTES + from, msg->elements + from,
+                             end};
+}
+
+/* Second round: the block's item, of a message all of whose items are coded. */
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void
-enc_finish_item(struct enc_thread *t, const struct enc_params *p, const struct enc_message *msg,
-                uint32_t i, uint32_t item)
+enc_finish_item(struct enc_thread *t, const struct enc_params *p, const struct enc_message *msg)
 {
-    uint32_t thread = 32 * t->warp + t->lane, flags;
+    uint32_t thread = 32 * t->warp + t->lane, flags, i = t->sh->index;
     if (msg->coded && thread == 0)
         while (simt_ld_acquire(&p->control->ndone[t->sh->message]) < msg->nitems)
             simt_backoff();
     __syncthreads();
-    uint64_t word = msg->coded ? p->words[item - i + msg->nitems - 1] : 0;
+    uint64_t word = msg->coded ? p->words[t->sh->item - i + msg->nitems - 1] : 0;
     uint64_t used = enc_outcome(msg, word, &flags);
+    struct enc_move move = {NULL, NULL, 0};
     if (flags == 0) {
-        uint64_t directory =
-            ZIPCCL_MESSAGE_HEADER_BYTES + (uint64_t)msg->nitems * ZIPCCL_ENTRY_BYTES;
-        enc_store_variable<SPLIT, FLOATS>(t, p, msg, i, item);
-        if (i == 0 && thread < msg->fixed - directory)
-            msg->wire[directory + thread] = 0;
+        uint64_t end = ZIPCCL_MESSAGE_HEADER_BYTES + (uint64_t)msg->nitems * ZIPCCL_ENTRY_BYTES;
+        move = enc_move_variable<FLOATS>(t, p, msg);
+        if (i == 0 && thread < msg->fixed - end)
+            msg->wire[end + thread] = 0;
     } else if (flags & ZIPCCL_MESSAGE_RAW) {
-        enc_store_raw<SPLIT, FLOATS>(t, p, msg, i);
+        move = enc_move_raw<SPLIT>(t, p, msg);
+        if constexpr (FLOATS) {
+            enc_store_rounded<SPLIT>(t, move.to);
+            move.nbytes = 0;
+        }
     }
+    enc_copy(move.to, move.from, move.nbytes, thread);
     enc_zero(msg->wire, used, msg->capacity, i, msg->nitems, thread);
 }
 
@@ -217,7 +235,7 @@ static __device__ void enc_end(struct enc_thread *t, const struct enc_params *p,
             }
             p->results[i] = result;
         }
-        enc_scan(t, noverflows, &noverflows);
+        enc_scan(t, (uint32_t)write, noverflows, &noverflows);
     }
     for (uint32_t i = thread; SPLIT != ENC_RAW && !many && i < nitems; i += ENC_THREADS)
         p->words[i] = 0;
@@ -232,20 +250,19 @@ __global__ void __launch_bounds__(ENC_THREADS, ENC_BLOCKS_PER_SM)
     zipccl_encode_kernel(const struct enc_params p)
 {
     SIMT_SHARED(struct enc_block, block, 1);
-    struct enc_thread t = {&block->sh, threadIdx.x % 32, threadIdx.x / 32, 0};
+    struct enc_thread t = {&block->sh, threadIdx.x % 32, threadIdx.x / 32};
     const uint32_t *first = block->first;
     uint32_t nitems = enc_count_items<SPLIT>(&t, &p, block->first);
     bool few = nitems <= p.max_items;
     for (int round = SPLIT == ENC_RAW; round < 2 && few; round++) {
         if (threadIdx.x == 0)
             t.sh->message = 0;
-        while (enc_next(&t, &p, first, nitems, round)) {
-            uint32_t item = t.sh->item, i = item - first[t.sh->message];
-            struct enc_message msg = enc_message_at<SPLIT>(&p, t.sh->message);
-            if (SPLIT != ENC_RAW && round == 0 && msg.coded)
-                enc_code_item<SPLIT == ENC_RAW ? 0 : SPLIT, FLOATS>(&t, &p, &msg, i, item);
-            else if (round == 1 && msg.valid)
-                enc_finish_item<SPLIT, FLOATS>(&t, &p, &msg, i, item);
+        while (enc_next<SPLIT, FLOATS>(&t, &p, block, nitems, round)) {
+            const struct enc_message *msg = &block->msg;
+            if (SPLIT != ENC_RAW && round == 0 && msg->coded)
+                enc_code_item<SPLIT == ENC_RAW ? 0 : SPLIT, FLOATS>(&t, &p, msg);
+            else if (round == 1 && msg->valid)
+                enc_finish_item<SPLIT, FLOATS>(&t, &p, msg);
         }
     }
     __syncthreads();

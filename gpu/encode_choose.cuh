@@ -12,12 +12,25 @@
 
 #include "gpu/encode_state.cuh"
 
-/* What a lane sampled: exponent of look k, run r in byte 2 k + r, and whether there was an element. */
+/* What a lane sampled: exponent of look k, run r in byte 2 k + r, 0 if there was no element. */
 struct enc_sample {
     uint64_t exponents;
-    uint32_t taken;
-    uint32_t nlooks, nsub;
+    uint32_t m; /* elements of the warp's sub-block */
+    uint32_t nlooks;
 };
+
+/* How many elements run 'run' of a look has. */
+static __device__ __forceinline__ uint32_t enc_run(const struct enc_thread *t, uint32_t m,
+                                                   uint32_t look, uint32_t run)
+{
+    uint32_t start = (uint32_t)zipccl_sample_start(t->warp, m, look, run);
+    return m - start < ZIPCCL_RUN ? m - start : ZIPCCL_RUN;
+}
+
+static __device__ __forceinline__ uint32_t enc_nsub(const struct enc_source *src)
+{
+    return (src->m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK;
+}
 
 /* Take look 's->nlooks' at the warp's sub-block and add what it says to the shared sums. */
 template <int SPLIT, bool FLOATS>
@@ -26,16 +39,15 @@ static __device__ __forceinline__ void enc_look(struct enc_thread *t, const stru
 {
     constexpr struct zipccl_fields fields = enc_fields[SPLIT];
     constexpr uint32_t special = fields.special ? fields.special : 255;
-    uint32_t first = t->warp * ZIPCCL_SUBBLOCK, look = s->nlooks++;
-    if (first >= src->m)
+    uint32_t first = t->warp * ZIPCCL_SUBBLOCK, look = s->nlooks++, m = s->m;
+    if (m == 0)
         return;
-    uint32_t m = src->m - first < ZIPCCL_SUBBLOCK ? src->m - first : ZIPCCL_SUBBLOCK;
     uint32_t nsampled = 0, sum = 0, nvalid = 0, nzero = 0, e[2];
     bool valid[2];
     SIMT_UNROLL
     for (uint32_t run = 0; run < 2; run++) {
         uint32_t start = (uint32_t)zipccl_sample_start(t->warp, m, look, run);
-        uint32_t len = m - start < ZIPCCL_RUN ? m - start : ZIPCCL_RUN;
+        uint32_t len = enc_run(t, m, look, run);
         bool taken = t->lane < len;
         uint32_t x = taken ? enc_element<SPLIT, FLOATS>(src, first + start + t->lane) : 0;
         /* The other elements of eight are zero and not looked at. */
@@ -45,7 +57,6 @@ static __device__ __forceinline__ void enc_look(struct enc_thread *t, const stru
         nsampled += len;
         nzero += (uint32_t)__popc(__ballot_sync(ALL_LANES, taken && x == 0));
         nvalid += (uint32_t)__popc(__ballot_sync(ALL_LANES, valid[run]));
-        s->taken |= (uint32_t)taken << (2 * look + run);
         s->exponents |= (uint64_t)e[run] << 8 * (2 * look + run);
     }
     uint8_t low, high;
@@ -85,7 +96,8 @@ static __device__ __forceinline__ void enc_locate(struct enc_thread *t, const st
     uint32_t near_nvalid = __reduce_add_sync(ALL_LANES, nvalid & near);
     centre = near_nvalid ? zipccl_location_of(near_sum, near_nvalid) : centre;
     int away = location - centre, is_near = zipccl_is_near(location, centre, deviation);
-    uint32_t square = lane < s->nsub ? (uint32_t)((away & is_near) * (away & is_near)) : 0;
+    uint32_t square =
+        lane < enc_nsub(&sh->src) ? (uint32_t)((away & is_near) * (away & is_near)) : 0;
     uint32_t spread = __reduce_add_sync(ALL_LANES, square);
     int own = ~is_near & -(int)(nvalid != 0);
     if (lane < ZIPCCL_SUBBLOCKS) {
@@ -104,6 +116,7 @@ static __device__ __forceinline__ void enc_look_and_locate(struct enc_thread *t,
                                                            const struct enc_source *src,
                                                            struct enc_sample *s, uint32_t nlooks)
 {
+    ENC_ROLLED
     while (s->nlooks < nlooks)
         enc_look<SPLIT, FLOATS>(t, src, s);
     __syncthreads();
@@ -124,12 +137,14 @@ static __device__ __forceinline__ uint32_t enc_cost(const struct enc_thread *t,
                                                     uint32_t base)
 {
     uint32_t lengths = enc_code_lengths[program][t->lane], sum = 0;
+    ENC_ROLLED
     for (uint32_t j = 0; j < 2 * s->nlooks; j++) {
         uint32_t e = (uint32_t)(s->exponents >> 8 * j) & 0xff;
         uint32_t at = (base - e - (uint32_t)ZIPCCL_LEAST_D) & 0xff;
         uint32_t length =
             __shfl_sync(ALL_LANES, lengths, (int)(at < ZIPCCL_NUM_D ? at : ZIPCCL_NUM_D - 1));
-        sum += s->taken >> j & 1 ? length : 0;
+        if (s->m == ZIPCCL_SUBBLOCK || t->lane < enc_run(t, s->m, j / 2, j % 2))
+            sum += length;
     }
     return __reduce_add_sync(ALL_LANES, sum);
 }
@@ -143,8 +158,10 @@ static __device__ __forceinline__ uint32_t enc_improve(const struct enc_thread *
                                                        uint32_t *base)
 {
     uint32_t from = *base, least = enc_cost(t, s, program, from);
+    ENC_ROLLED
     for (int step = 1; step >= -1; step -= 2) {
         bool going = *base == from;
+        ENC_ROLLED
         for (int octave = 1; octave <= ZIPCCL_REACH && going; octave++) {
             uint32_t next = (from + (uint32_t)(step * octave)) & 0xff;
             uint32_t now = enc_cost(t, s, program, next);
@@ -160,20 +177,19 @@ static __device__ __forceinline__ uint32_t enc_improve(const struct enc_thread *
  * The data is no Gaussian: weigh every program, those that are not for Gaussians with all bases an
  * octave lower and higher too if 'deep', and then move the bases one by one.
  */
-template <int SPLIT, bool FLOATS>
+template <int SPLIT>
 static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
-                                                      const struct enc_source *src,
-                                                      struct enc_sample *s, bool deep,
+                                                      const struct enc_sample *s, bool deep,
                                                       uint32_t *base)
 {
     struct enc_shared *sh = t->sh;
-    bool mine = t->warp < s->nsub;
+    bool mine = s->m > 0;
     uint32_t candidates = 0, best = 0, least = 0xffffffffu, taken = 0;
-    if (deep)
-        enc_look_and_locate<SPLIT, FLOATS>(t, src, s, ZIPCCL_LOOKS);
     int location = sh->location[t->warp];
+    ENC_ROLLED
     for (uint32_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = zipccl_search_reach(deep, (uint8_t)program);
+        ENC_ROLLED
         for (int octaves = -reach; octaves <= reach; octaves++, candidates++) {
             uint32_t now = 0;
             if (mine)
@@ -185,8 +201,10 @@ static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
     }
     __syncthreads();
     candidates = 0;
+    ENC_ROLLED
     for (uint32_t program = 1; program < ZIPCCL_NUM_PROGRAMS; program++) {
         int reach = zipccl_search_reach(deep, (uint8_t)program);
+        ENC_ROLLED
         for (int octaves = -reach; octaves <= reach; octaves++, candidates++) {
             uint32_t now = enc_sum(t, sh->cost[candidates]);
             if (now >= least)
@@ -220,34 +238,47 @@ static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
                                                       bool look_for_zeros, uint32_t *base)
 {
     struct enc_shared *sh = t->sh;
-    struct enc_sample s = {0, 0, 0, (src->m + ZIPCCL_SUBBLOCK - 1) / ZIPCCL_SUBBLOCK};
+    uint32_t begin = t->warp * ZIPCCL_SUBBLOCK, left = src->m > begin ? src->m - begin : 0;
+    struct enc_sample s = {0, left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, 0};
     *base = 0;
     if (t->lane == 0)
         sh->sum[t->warp] = sh->nvalid[t->warp] = sh->nsampled[t->warp] = sh->nzero[t->warp] = 0;
     /* One look at each of a few sub-blocks would be too few exponents. */
-    enc_look_and_locate<SPLIT, FLOATS>(t, src, &s,
-                                       s.nsub <= ZIPCCL_FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1);
-    uint32_t nsampled = enc_sum(t, sh->nsampled);
-    if (look_for_zeros && ZIPCCL_ZEROS_IN * enc_sum(t, sh->nzero) >= nsampled)
-        return ZIPCCL_PROGRAM_ZEROS;
-    int x = sh->centre + ZIPCCL_SHIFT_GAUSSIAN, location = sh->location[t->warp];
-    uint32_t program = zipccl_gaussian_program(x), cost = 0;
-    if (t->warp < s.nsub) {
-        int shift = sh->own[t->warp] ? zipccl_shifts[program] : ZIPCCL_SHIFT_GAUSSIAN;
-        *base = zipccl_base_of(location, shift);
-        cost = enc_cost(t, &s, program, *base);
+    uint32_t nlooks = enc_nsub(src) <= ZIPCCL_FEW_SUBBLOCKS ? ZIPCCL_LOOKS : 1;
+    bool far = false;
+    ENC_ROLLED
+    for (;;) {
+        enc_look_and_locate<SPLIT, FLOATS>(t, src, &s, nlooks);
+        if (far)
+            break;
+        uint32_t nsampled = enc_sum(t, sh->nsampled);
+        if (look_for_zeros && ZIPCCL_ZEROS_IN * enc_sum(t, sh->nzero) >= nsampled)
+            return ZIPCCL_PROGRAM_ZEROS;
+        int x = sh->centre + ZIPCCL_SHIFT_GAUSSIAN;
+        uint32_t program = zipccl_gaussian_program(x), cost = 0;
+        if (s.m > 0) {
+            int shift = sh->own[t->warp] ? zipccl_shifts[program] : ZIPCCL_SHIFT_GAUSSIAN;
+            *base = zipccl_base_of(sh->location[t->warp], shift);
+            cost = enc_cost(t, &s, program, *base);
+        }
+        if (t->lane == 0)
+            sh->cost[0][t->warp] = cost;
+        __syncthreads();
+        enum zipccl_verdict verdict =
+            zipccl_verdict_of(enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits, x,
+                              sh->spread, enc_nsub(src));
+        if (verdict == ZIPCCL_IS_HOPELESS)
+            return ZIPCCL_PROGRAM_RAW;
+        if (verdict == ZIPCCL_IS_GAUSSIAN)
+            return program;
+        /* What the sums were read from changes next. */
+        __syncthreads();
+        if (verdict == ZIPCCL_IS_NEAR)
+            break;
+        far = true;
+        nlooks = ZIPCCL_LOOKS;
     }
-    if (t->lane == 0)
-        sh->cost[0][t->warp] = cost;
-    __syncthreads();
-    enum zipccl_verdict verdict = zipccl_verdict_of(
-        enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits, x, sh->spread, s.nsub);
-    if (verdict == ZIPCCL_IS_HOPELESS)
-        return ZIPCCL_PROGRAM_RAW;
-    if (verdict == ZIPCCL_IS_GAUSSIAN)
-        return program;
-    __syncthreads();
-    return enc_search<SPLIT, FLOATS>(t, src, &s, verdict == ZIPCCL_IS_FAR, base);
+    return enc_search<SPLIT>(t, &s, far, base);
 }
 
 #endif

@@ -18,6 +18,12 @@
 #define ENC_THREADS  (32 * ZIPCCL_SUBBLOCKS)
 #define ENC_QUARTERS 4
 #define ENC_QUARTER  (ZIPCCL_SUBBLOCK / ENC_QUARTERS)
+/* Before a loop that is not worth its registers unrolled. */
+#if defined(__CUDACC__)
+#define ENC_ROLLED _Pragma("unroll 1")
+#else
+#define ENC_ROLLED
+#endif
 /* Programs that a search weighs: four for Gaussians, and three at three octaves. */
 #define ENC_CANDIDATES 13
 
@@ -34,6 +40,14 @@ ZIPCCL_TABLE uint8_t enc_code_lengths[ZIPCCL_NUM_PROGRAMS][ZIPCCL_NUM_D] = {
 #include "core/codec/code_lengths.inc"
 };
 
+/* The elements of a superblock, in memory. */
+struct enc_source {
+    const uint8_t *p;
+    uint32_t m;
+    bool floats; /* fp32 to be rounded to the type */
+    bool wide;   /* 'p' is aligned to 16 bytes */
+};
+
 /* In shared memory. */
 struct enc_shared {
     uint8_t d[ZIPCCL_SUPERBLOCK]; /* what escapes a tier, in order; or a bitmap's words */
@@ -47,24 +61,23 @@ struct enc_shared {
     int centre;
     uint32_t spread;
     uint8_t base[ZIPCCL_SUBBLOCKS];
-    uint32_t item, message; /* what the block does next */
-    uint64_t before;        /* sizes of the superblocks before this one */
-    uint32_t found;         /* overflowing messages */
+    uint32_t escapes[ZIPCCL_MAX_TIERS]; /* out of each tier */
+    /*
+     * What the block does next.  These are the same for all threads: here they take no registers.
+     */
+    uint32_t item, message, index; /* of the launch, its message, and of that */
+    struct enc_source src;         /* the elements, or after a bitmap those that are not zero */
+    uint8_t *slot;                 /* for variable bytes, aligned to 16 */
+    uint8_t *rest;                 /* room for the elements of a superblock, aligned to 16 */
+    uint32_t ngroups, nbitmap;     /* groups of the bitmap, and its bytes; 0 without one */
+    uint64_t before;               /* sizes of the superblocks before this one */
+    uint32_t found;                /* overflowing messages */
 };
 
 /* Where a thread stands. */
 struct enc_thread {
     struct enc_shared *sh;
     uint32_t lane, warp;
-    uint32_t scan; /* which of sh->scan comes next */
-};
-
-/* The elements of a superblock, in memory. */
-struct enc_source {
-    const uint8_t *p;
-    uint32_t m;
-    bool floats; /* fp32 to be rounded to the type */
-    bool wide;   /* 'p' is aligned to 16 bytes */
 };
 
 /* Quarter 'h' of this thread: its first element in the superblock. */
@@ -73,13 +86,15 @@ static __device__ __forceinline__ uint32_t enc_first(const struct enc_thread *t,
     return t->warp * ZIPCCL_SUBBLOCK + h * ENC_QUARTER + 8 * t->lane;
 }
 
-/* Sum of 'count' over the threads before this one, and over all.  Every thread calls it. */
-static __device__ __forceinline__ uint32_t enc_scan(struct enc_thread *t, uint32_t count,
-                                                    uint32_t *total)
+/*
+ * Sum of 'count' over the threads before this one, and over all.  Every thread calls it; two calls with
+ * the same 'buffer' (0 or 1) have a barrier between them besides their own.
+ */
+static __device__ __forceinline__ uint32_t enc_scan(const struct enc_thread *t, uint32_t buffer,
+                                                    uint32_t count, uint32_t *total)
 {
-    uint32_t *sums = t->sh->scan[t->scan];
+    uint32_t *sums = t->sh->scan[buffer];
     uint32_t upto = warp_scan(count, t->lane);
-    t->scan ^= 1;
     if (t->lane == 31)
         sums[t->warp] = upto;
     __syncthreads();
@@ -90,7 +105,8 @@ static __device__ __forceinline__ uint32_t enc_scan(struct enc_thread *t, uint32
 
 /*
  * Byte h of 'masks' marks elements of quarter h.  Fills 'places' with how many marked ones lie before
- * each quarter of this thread, in the order of the superblock, and returns how many there are.
+ * each quarter of this thread, in the order of the superblock, and returns how many there are.  As
+ * enc_scan() with buffer 0.
  */
 static __device__ __forceinline__ uint32_t enc_places(struct enc_thread *t, uint32_t masks,
                                                       uint32_t places[ENC_QUARTERS])
@@ -104,8 +120,7 @@ static __device__ __forceinline__ uint32_t enc_places(struct enc_thread *t, uint
     even = __shfl_sync(ALL_LANES, even, 31);
     odd = __shfl_sync(ALL_LANES, odd, 31);
     uint32_t sums[ENC_QUARTERS] = {even & 0xffff, odd & 0xffff, even >> 16, odd >> 16};
-    uint32_t *of_warps = t->sh->scan[t->scan];
-    t->scan ^= 1;
+    uint32_t *of_warps = t->sh->scan[0];
     if (t->lane == 0)
         of_warps[t->warp] = sums[0] + sums[1] + sums[2] + sums[3];
     __syncthreads();
@@ -147,13 +162,19 @@ static __device__ __forceinline__ uint32_t enc_element(const struct enc_source *
 /* Words that eight elements take. */
 #define ENC_WORDS(SPLIT) (2 * enc_fields[SPLIT].size)
 
-/* Elements i to i + 7, i a multiple of 8, to 'words'; zeros beyond the last one. */
+/* True if elements i to i + 7 can be loaded at once. */
+static __device__ __forceinline__ bool enc_is_wide(const struct enc_source *src, uint32_t i)
+{
+    return src->wide && i + 8 <= src->m;
+}
+
+/* Elements i to i + 7, i a multiple of 8, to 'words', where enc_is_wide(). */
 template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ void enc_load(const struct enc_source *src, uint32_t i,
-                                                uint32_t *words)
+static __device__ __forceinline__ void enc_load_wide(const struct enc_source *src, uint32_t i,
+                                                     uint32_t *words)
 {
     constexpr uint32_t size = enc_fields[SPLIT].size;
-    if (FLOATS && src->floats && src->wide && i + 8 <= src->m) {
+    if (FLOATS && src->floats) {
         const uint4 *p = (const uint4 *)(src->p + 4 * i);
         uint4 a = p[0], b = p[1];
         words[0] = enc_round<SPLIT>(a.x) | enc_round<SPLIT>(a.y) << 16;
@@ -162,28 +183,43 @@ static __device__ __forceinline__ void enc_load(const struct enc_source *src, ui
         words[3] = enc_round<SPLIT>(b.z) | enc_round<SPLIT>(b.w) << 16;
         return;
     }
-    if (!(FLOATS && src->floats) && src->wide && i + 8 <= src->m) {
-        const uint8_t *p = src->p + size * i;
-        if constexpr (size == 1) {
-            uint2 a = *(const uint2 *)p;
-            words[0] = a.x, words[1] = a.y;
-        } else {
-            SIMT_UNROLL
-            for (uint32_t k = 0; k < size / 2; k++) {
-                uint4 a = ((const uint4 *)p)[k];
-                words[4 * k] = a.x, words[4 * k + 1] = a.y;
-                words[4 * k + 2] = a.z, words[4 * k + 3] = a.w;
-            }
+    const uint8_t *p = src->p + size * i;
+    if constexpr (size == 1) {
+        uint2 a = *(const uint2 *)p;
+        words[0] = a.x, words[1] = a.y;
+    } else {
+        SIMT_UNROLL
+        for (uint32_t k = 0; k < size / 2; k++) {
+            uint4 a = ((const uint4 *)p)[k];
+            words[4 * k] = a.x, words[4 * k + 1] = a.y;
+            words[4 * k + 2] = a.z, words[4 * k + 3] = a.w;
         }
+    }
+}
+
+/* The same anywhere; zeros beyond the last element. */
+template <int SPLIT, bool FLOATS>
+static __device__ __forceinline__ void enc_load(const struct enc_source *src, uint32_t i,
+                                                uint32_t *words)
+{
+    constexpr uint32_t size = enc_fields[SPLIT].size;
+    if (enc_is_wide(src, i)) {
+        enc_load_wide<SPLIT, FLOATS>(src, i, words);
         return;
     }
     SIMT_UNROLL
     for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++)
         words[k] = 0;
-    SIMT_UNROLL
-    for (uint32_t j = 0; j < 8; j++)
-        if (i + j < src->m)
-            words[j * size / 4] |= enc_element<SPLIT, FLOATS>(src, i + j) << 8 * (j * size % 4);
+    /* The last one first: each moves those after it up. */
+    ENC_ROLLED
+    for (uint32_t j = 8; j-- > 0;) {
+        uint32_t x = i + j < src->m ? enc_element<SPLIT, FLOATS>(src, i + j) : 0;
+        SIMT_UNROLL
+        for (uint32_t k = ENC_WORDS(SPLIT) - 1; k > 0; k--)
+            words[k] = size == 4 ? words[k - 1]
+                                 : words[k] << 8 * size % 32 | words[k - 1] >> (32 - 8 * size) % 32;
+        words[0] = size == 4 ? x : words[0] << 8 * size % 32 | x;
+    }
 }
 
 /* Exponents of four elements, of 'words' from enc_load(): first four (q = 0) or last. */

@@ -14,12 +14,18 @@
 #include "gpu/encode_choose.cuh"
 #include "gpu/encode_tiers.cuh"
 
-/* Elements that a thread keeps: none where they are too many registers. */
+/*
+ * Whether threads keep their elements in registers between the steps, where 64 registers suffice for
+ * that; else they are read again, mostly from the first-level cache.
+ */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define ENC_KEEPS(SPLIT) false
+#else
 #define ENC_KEEPS(SPLIT) (enc_fields[SPLIT].size <= 2)
+#endif
 
 /* A superblock between the two steps. */
 template <int SPLIT> struct enc_coded {
-    struct enc_source src; /* the rest: the elements without the zeros of a bitmap */
     struct enc_sizes z;
     uint32_t words[ENC_KEEPS(SPLIT) ? ENC_QUARTERS * ENC_WORDS(SPLIT) : 1];
     uint32_t tier1[2]; /* this thread's half of a word of each of tier 1's planes in the share */
@@ -35,33 +41,57 @@ enc_again(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, int h, u
         for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++)
             words[k] = c->words[(uint32_t)h * ENC_WORDS(SPLIT) + k];
     } else {
-        enc_load<SPLIT, FLOATS>(&c->src, enc_first(t, (uint32_t)h), words);
+        enc_load<SPLIT, FLOATS>(&t->sh->src, enc_first(t, (uint32_t)h), words);
     }
+}
+
+/* OR of what eight elements differ from 'first' by, which is repeated in a word; 'left' are elements. */
+template <int SPLIT>
+static __device__ __forceinline__ uint32_t enc_differ(const uint32_t *words, uint32_t first,
+                                                      uint32_t left)
+{
+    constexpr uint32_t size = enc_fields[SPLIT].size;
+    uint32_t others = 0;
+    SIMT_UNROLL
+    for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
+        uint32_t bits = 0;
+        SIMT_UNROLL
+        for (uint32_t j = 0; j < 8; j++)
+            if (j * size / 4 == k && (left >> j & 1))
+                bits |= (size == 4 ? ~0u : (1u << 8 * size % 32) - 1) << 8 * (j * size % 4);
+        others |= (words[k] ^ first) & bits;
+    }
+    return others;
 }
 
 /* Read the elements.  True, for every thread, if all are equal.  Every thread calls it. */
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ bool enc_read(struct enc_thread *t, struct enc_coded<SPLIT> *c)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
-    uint32_t first = enc_element<SPLIT, FLOATS>(&c->src, 0), others = 0;
+    constexpr uint32_t size = enc_fields[SPLIT].size, nwords = ENC_WORDS(SPLIT);
+    const struct enc_source *src = &t->sh->src;
+    uint32_t first = enc_element<SPLIT, FLOATS>(src, 0), others = 0;
     first = size == 1 ? bytes_of(first) : size == 2 ? first * 0x10001u : first;
-    SIMT_UNROLL
-    for (int h = 0; h < ENC_QUARTERS; h++) {
-        uint32_t words[ENC_WORDS(SPLIT)];
-        uint32_t left = bits_below((int)c->src.m - (int)enc_first(t, (uint32_t)h));
-        enc_load<SPLIT, FLOATS>(&c->src, enc_first(t, (uint32_t)h), words);
+    uint32_t kept[ENC_KEEPS(SPLIT) ? 1 : nwords];
+    if (src->wide && src->m == ZIPCCL_SUPERBLOCK) {
+        /* All loads are on their way before one is waited for. */
         SIMT_UNROLL
-        for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
-            /* Bits of elements that there are. */
-            uint32_t bits = 0;
-            SIMT_UNROLL
-            for (uint32_t j = 0; j < 8; j++)
-                if (j * size / 4 == k && (left >> j & 1))
-                    bits |= (size == 4 ? ~0u : (1u << 8 * size % 32) - 1) << 8 * (j * size % 4);
-            others |= (words[k] ^ first) & (left == 0xff ? ~0u : bits);
-            if constexpr (ENC_KEEPS(SPLIT))
-                c->words[(uint32_t)h * ENC_WORDS(SPLIT) + k] = words[k];
+        for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
+            uint32_t *words = ENC_KEEPS(SPLIT) ? c->words + h * nwords : kept;
+            enc_load_wide<SPLIT, FLOATS>(src, enc_first(t, h), words);
+            if (!ENC_KEEPS(SPLIT))
+                others |= enc_differ<SPLIT>(words, first, 0xff);
+        }
+        SIMT_UNROLL
+        for (uint32_t h = 0; ENC_KEEPS(SPLIT) && h < ENC_QUARTERS; h++)
+            others |= enc_differ<SPLIT>(c->words + h * nwords, first, 0xff);
+    } else {
+        SIMT_UNROLL
+        for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
+            uint32_t *words = ENC_KEEPS(SPLIT) ? c->words + h * nwords : kept;
+            enc_load<SPLIT, FLOATS>(src, enc_first(t, h), words);
+            others |=
+                enc_differ<SPLIT>(words, first, bits_below((int)src->m - (int)enc_first(t, h)));
         }
     }
     return !__syncthreads_or(others != 0);
@@ -96,13 +126,13 @@ template <int SPLIT> static __device__ __forceinline__ uint32_t enc_planes(uint3
  * the first z->variable, and the words of tier 1.  Every thread calls it.
  */
 template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ bool enc_by_tiers(struct enc_thread *t, uint8_t *slot,
+static __device__ __forceinline__ bool enc_by_tiers(struct enc_thread *t,
                                                     struct enc_coded<SPLIT> *c)
 {
     constexpr struct zipccl_fields fields = enc_fields[SPLIT];
     struct enc_shared *sh = t->sh;
     struct enc_sizes *z = &c->z;
-    uint32_t width = enc_programs[z->program].tier[0].width, rest = c->src.m;
+    uint32_t width = enc_programs[z->program].tier[0].width, rest = t->sh->src.m;
     uint32_t planes[3] = {0, 0, 0}, masks = 0, any = 0, places[ENC_QUARTERS];
     SIMT_UNROLL
     for (int h = 0; h < ENC_QUARTERS; h++) {
@@ -140,63 +170,52 @@ static __device__ __forceinline__ bool enc_by_tiers(struct enc_thread *t, uint8_
     SIMT_UNROLL
     for (int k = 0; k < 2; k++)
         c->tier1[k] = quad_transpose(planes[k], t->lane);
-    uint32_t used = z->variable;
+    uint32_t used = sh->nbitmap;
     if (width == 3) {
         uint32_t third = quad_transpose(planes[2], t->lane), half = t->lane >> 2 & 1;
         uint32_t group = t->warp * 16 + (t->lane & 3) * 4 + (t->lane >> 3);
         if (group < zipccl_groups(rest))
-            ((uint32_t *)(slot + used))[2 * group + half] = third;
+            ((uint32_t *)(sh->slot + used))[2 * group + half] = third;
         used += 8 * (uint32_t)zipccl_groups(rest);
     }
     struct zipccl_share share = zipccl_share_of(&fields, rest, __popc(z->planes), (int)width);
-    uint32_t limit = z->variable + rest * fields.size;
+    uint32_t limit = sh->nbitmap + rest * fields.size;
     limit = limit > share.end ? limit - (uint32_t)share.end : 0;
     z->share = (uint32_t)share.end;
     __syncthreads();
-    return enc_deeper(t, z, reach, used, limit, slot);
+    return enc_deeper(t, z, reach, used, limit);
 }
 
 /*
- * Find out how a superblock is coded, and how long it becomes.
- *
- * c     src is the superblock's elements; all else is filled
- * slot  aligned to 16: variable bytes go here, but for those of a raw superblock whose elements are
- *       still where they were
- * rest  room for the elements of a superblock, aligned to 16
+ * Find out how the superblock sh->src is coded, and how long it becomes; fills 'c'.  The slot gets its
+ * variable bytes, but for those of a raw superblock.  Every thread calls it.
  */
 template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ void enc_code(struct enc_thread *t, uint8_t *slot, uint8_t *rest,
-                                                struct enc_coded<SPLIT> *c)
+static __device__ __forceinline__ void enc_code(struct enc_thread *t, struct enc_coded<SPLIT> *c)
 {
     constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+    struct enc_shared *sh = t->sh;
     struct enc_sizes *z = &c->z;
-    bool zeros = true;
     *z = (struct enc_sizes){};
-    z->rest = c->src.m;
-    if (enc_read<SPLIT, FLOATS>(t, c)) {
-        z->program = ZIPCCL_PROGRAM_CONSTANT;
-        return;
-    }
-    for (;;) {
-        z->program = enc_choose<SPLIT, FLOATS>(t, &c->src, zeros, &z->base);
+    if (t->warp == 0 && t->lane < ZIPCCL_MAX_TIERS)
+        sh->escapes[t->lane] = 0;
+    /* At most three times: the elements, those without zeros, or the elements as they are. */
+    for (bool again = false;; again = true) {
+        if ((!again || sh->nbitmap) && enc_read<SPLIT, FLOATS>(t, c) && !again) {
+            z->program = ZIPCCL_PROGRAM_CONSTANT;
+            return;
+        }
+        z->program = enc_choose<SPLIT, FLOATS>(t, &sh->src, !again, &z->base);
         if (z->program != ZIPCCL_PROGRAM_ZEROS)
             break;
-        zeros = false;
-        if (enc_bitmap<SPLIT, FLOATS>(t, &c->src, rest, slot, z)) {
-            c->src = (struct enc_source){rest, z->rest, false, true};
-            enc_read<SPLIT, FLOATS>(t, c);
-        }
+        enc_bitmap<SPLIT, FLOATS>(t);
     }
-    uint32_t start = z->variable;
-    if (z->program != ZIPCCL_PROGRAM_RAW && enc_by_tiers<SPLIT, FLOATS>(t, slot, c))
+    if (z->program != ZIPCCL_PROGRAM_RAW && enc_by_tiers<SPLIT, FLOATS>(t, c))
         return;
     z->program = ZIPCCL_PROGRAM_RAW;
     z->planes = z->base = 0;
-    SIMT_UNROLL
-    for (int k = 0; k < ZIPCCL_MAX_TIERS; k++)
-        z->escapes[k] = 0;
-    z->share = (uint32_t)zipccl_raw_share(&fields, z->rest);
-    z->variable = start + z->rest * fields.size - z->share;
+    z->share = (uint32_t)zipccl_raw_share(&fields, sh->src.m);
+    z->variable = sh->nbitmap + sh->src.m * fields.size - z->share;
 }
 
 /* Directory entry, a byte a thread of the first warp; 'base' comes from all warps by sh->base. */
@@ -210,12 +229,14 @@ static __device__ __forceinline__ void enc_entry(const struct enc_thread *t,
     if (lane >= 16) {
         x = t->sh->base[lane - 16];
     } else if (lane == 0) {
-        x = z->program | (z->ngroups ? (uint32_t)ZIPCCL_PROGRAM_ZEROS : 0);
+        x = z->program | (t->sh->ngroups ? (uint32_t)ZIPCCL_PROGRAM_ZEROS : 0);
     } else if (!constant) {
-        SIMT_UNROLL
-        for (uint32_t k = 0; k < ZIPCCL_MAX_TIERS; k++)
-            x = lane / 2 == 1 + k ? z->escapes[k] : x;
-        x = lane == 1 ? z->planes : lane / 2 == 6 ? z->rest : lane / 2 == 7 ? z->ngroups : x;
+        bool tiers = lane > 1 && lane < 12 && z->program != ZIPCCL_PROGRAM_RAW;
+        x = tiers ? t->sh->escapes[lane / 2 - 1] : 0;
+        x = lane == 1       ? z->planes
+            : lane / 2 == 6 ? t->sh->src.m
+            : lane / 2 == 7 ? t->sh->ngroups
+                            : x;
         x = lane > 1 && (lane & 1) ? x >> 8 : x;
     }
     out[lane] = (uint8_t)x;
@@ -230,16 +251,13 @@ static __device__ __forceinline__ void enc_clear(const struct enc_thread *t, uin
         *(uint32_t *)(share + at) = 0;
 }
 
-/*
- * A raw superblock's elements: those of the share to 'share', the others behind the first 'start'
- * bytes of 'slot', unless that is NULL.
- */
+/* A raw superblock's elements: those of the share to 'share', the others to the slot if 'stages'. */
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void enc_place_raw(const struct enc_thread *t,
                                                      const struct enc_coded<SPLIT> *c,
-                                                     uint8_t *share, uint8_t *slot, uint32_t start)
+                                                     uint8_t *share, bool stages)
 {
-    uint32_t first = c->z.share, end = c->src.m * enc_fields[SPLIT].size;
+    uint32_t first = c->z.share, end = t->sh->src.m * enc_fields[SPLIT].size;
     SIMT_UNROLL
     for (int h = 0; h < ENC_QUARTERS; h++) {
         uint32_t words[ENC_WORDS(SPLIT)];
@@ -250,8 +268,8 @@ static __device__ __forceinline__ void enc_place_raw(const struct enc_thread *t,
             uint32_t to = at + 4 * k;
             if (share && to < first)
                 *(uint32_t *)(share + to) = words[k];
-            if (slot && to >= first && to < end)
-                *(uint32_t *)(slot + start + to - first) = words[k];
+            if (stages && to >= first && to < end)
+                *(uint32_t *)(t->sh->slot + t->sh->nbitmap + to - first) = words[k];
         }
     }
     if (share)
@@ -272,7 +290,7 @@ enc_place_bit_planes(const struct enc_thread *t, const struct enc_coded<SPLIT> *
         SIMT_UNROLL
         for (int h = 0; h < ENC_QUARTERS; h++) {
             uint32_t words[ENC_WORDS(SPLIT)];
-            uint32_t inside = bits_below((int)c->src.m - (int)enc_first(t, (uint32_t)h));
+            uint32_t inside = bits_below((int)t->sh->src.m - (int)enc_first(t, (uint32_t)h));
             enc_again<SPLIT, FLOATS>(t, c, h, words);
             plane |= (bytes_plane(enc_bits<SPLIT>(words, 0), enc_bits<SPLIT>(words, 1), k) & inside)
                      << 8 * h;
@@ -290,7 +308,7 @@ static __device__ __forceinline__ void
 enc_place_tiers(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, uint8_t *share)
 {
     constexpr struct zipccl_fields fields = enc_fields[SPLIT];
-    uint32_t rest = c->src.m, width = enc_programs[c->z.program].tier[0].width;
+    uint32_t rest = t->sh->src.m, width = enc_programs[c->z.program].tier[0].width;
     int nplanes = __popc(c->z.planes);
     struct zipccl_share at = zipccl_share_of(&fields, rest, nplanes, (int)width);
     uint8_t *planes = share + at.planes;

@@ -104,7 +104,8 @@ static __device__ __forceinline__ uint32_t enc_sift(struct enc_thread *t, uint32
                     out[k * nbytes] = (uint8_t)(plane[k] & inside);
         }
         /* In place: everyone has read when the scan is done. */
-        uint32_t place = enc_scan(t, (uint32_t)__popc(escapes), &total);
+        uint32_t place =
+            enc_scan(t, start / (8 * ENC_THREADS) % 2, (uint32_t)__popc(escapes), &total);
         enc_append(x.x, x.y, escapes, d + kept + place);
         kept += total;
     }
@@ -114,31 +115,30 @@ static __device__ __forceinline__ uint32_t enc_sift(struct enc_thread *t, uint32
 
 /* What was written for a superblock. */
 struct enc_sizes {
-    uint32_t program, planes, rest, ngroups, base; /* base: of the warp's sub-block */
-    uint32_t escapes[ZIPCCL_MAX_TIERS];
-    uint32_t share, variable; /* bytes; share before it is rounded up */
+    uint32_t program, planes, base; /* base: of the warp's sub-block */
+    uint32_t share, variable;       /* bytes; share before it is rounded up */
 };
 
 /*
- * Code the deeper tiers of program 'z->program': 'reach' of sh->d.  'used' bytes of 'variable' are
- * taken.  Returns false if that and the rest reach 'limit'.  Every thread calls it.
+ * Code the deeper tiers of program 'z->program': 'reach' of sh->d.  'used' bytes of the slot are taken.  Returns false if that and the rest reach 'limit'.  Every thread calls it.
  */
 static __device__ __forceinline__ bool enc_deeper(struct enc_thread *t, struct enc_sizes *z,
-                                                  uint32_t reach, uint32_t used, uint32_t limit,
-                                                  uint8_t *variable)
+                                                  uint32_t reach, uint32_t used, uint32_t limit)
 {
+    uint8_t *variable = t->sh->slot;
     const struct zipccl_tier_program *program = &enc_programs[z->program];
-    z->escapes[0] = reach;
-    SIMT_UNROLL
-    for (int k = 1; k < ZIPCCL_MAX_TIERS; k++) {
-        if (k >= program->ntiers)
-            break;
+    bool writes = t->warp == 0 && t->lane == 0;
+    if (writes)
+        t->sh->escapes[0] = reach;
+    ENC_ROLLED
+    for (int k = 1; k < program->ntiers; k++) {
         uint32_t nbytes = (uint32_t)zipccl_plane_bytes(reach, program->tier[k].width);
         if (used + nbytes >= limit)
             return false;
         reach = enc_sift(t, reach, &program->tier[k], variable + used);
         used += nbytes;
-        z->escapes[k] = reach;
+        if (writes)
+            t->sh->escapes[k] = reach;
     }
     if (used + reach >= limit)
         return false;
@@ -149,42 +149,47 @@ static __device__ __forceinline__ bool enc_deeper(struct enc_thread *t, struct e
 }
 
 /*
- * Move the elements of 'src' that are not zero to 'rest', and the bitmap to 'variable'.  False if that
- * does not save anything; then 'variable' is not written.  Every thread calls it.
+ * Take the zeros out: the bitmap goes to the slot, the other elements to sh->rest, and sh->src says
+ * so.  Nothing changes if that does not save anything.  Every thread calls it.
  */
 template <int SPLIT, bool FLOATS>
-static __device__ __forceinline__ bool enc_bitmap(struct enc_thread *t,
-                                                  const struct enc_source *src, uint8_t *rest,
-                                                  uint8_t *variable, struct enc_sizes *z)
+static __device__ __forceinline__ void enc_bitmap(struct enc_thread *t)
 {
+    struct enc_shared *sh = t->sh;
+    const struct enc_source *src = &sh->src;
+    uint8_t *variable = sh->slot;
     constexpr uint32_t size = enc_fields[SPLIT].size;
     uint32_t masks = 0, places[ENC_QUARTERS], total, nshown, thread = 32 * t->warp + t->lane;
     uint32_t ngroups = (uint32_t)zipccl_groups(src->m), nheads = (uint32_t)zipccl_groups(ngroups);
-    for (int h = 0; h < ENC_QUARTERS; h++) {
+    ENC_ROLLED
+    for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
         uint32_t words[ENC_WORDS(SPLIT)];
         enc_load<SPLIT, FLOATS>(src, enc_first(t, h), words);
         masks |= enc_nonzero<SPLIT>(words) << 8 * h;
     }
     /* Quarter lane mod 4, half a group. */
     uint32_t group = t->warp * 16 + (t->lane & 3) * 4 + (t->lane >> 3);
-    ((uint32_t *)t->sh->d)[2 * group + (t->lane >> 2 & 1)] = quad_transpose(masks, t->lane);
+    ((uint32_t *)sh->d)[2 * group + (t->lane >> 2 & 1)] = quad_transpose(masks, t->lane);
     total = enc_places(t, masks, places);
     uint2 word = make_uint2(0, 0);
     if (thread < ngroups)
-        word = ((const uint2 *)t->sh->d)[thread];
+        word = ((const uint2 *)sh->d)[thread];
     bool shown = (word.x | word.y) != 0;
-    uint32_t place = enc_scan(t, shown, &nshown);
+    uint32_t place = enc_scan(t, 1, shown, &nshown);
     if ((src->m - total) * size <= zipccl_bitmap_bytes(src->m, nshown))
-        return false;
+        return;
     uint32_t heads = __ballot_sync(ALL_LANES, shown);
     if (t->lane == 0 && t->warp < 2 * nheads)
         ((uint32_t *)variable)[t->warp] = heads;
     if (shown)
         ((uint2 *)variable)[nheads + place] = word;
-    for (int h = 0; h < ENC_QUARTERS; h++) {
+    uint64_t starts =
+        (uint64_t)(places[0] | places[1] << 16) | (uint64_t)(places[2] | places[3] << 16) << 32;
+    ENC_ROLLED
+    for (uint32_t h = 0; h < ENC_QUARTERS; h++) {
         uint32_t words[ENC_WORDS(SPLIT)];
         enc_load<SPLIT, FLOATS>(src, enc_first(t, h), words);
-        uint8_t *out = rest + size * places[h];
+        uint8_t *out = sh->rest + size * (starts >> 16 * h & 0xffff);
         SIMT_UNROLL
         for (uint32_t j = 0; j < 8; j++) {
             uint32_t x = words[j * size / 4] >> 8 * (j * size % 4);
@@ -199,11 +204,13 @@ static __device__ __forceinline__ bool enc_bitmap(struct enc_thread *t,
             out += size;
         }
     }
-    z->rest = total;
-    z->ngroups = nshown;
-    z->variable = (uint32_t)zipccl_bitmap_bytes(src->m, nshown);
     __syncthreads();
-    return true;
+    if (thread == 0) {
+        sh->nbitmap = (uint32_t)zipccl_bitmap_bytes(src->m, nshown);
+        sh->ngroups = nshown;
+        sh->src = (struct enc_source){sh->rest, total, false, true};
+    }
+    __syncthreads();
 }
 
 #endif

@@ -40,7 +40,7 @@ endforeach()
 if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
     # The kernels themselves on the emulator: fewer plans.
     zipccl_plain_test(test_gpu_plans_emulated SOURCES tests/test_gpu_plans.c ARGS few
-        LIBS zipccl_gpu_test zipccl_gpu zipccl_gpu_encode_emu zipccl_gpu_decode_emu
-        zipccl_nccl_linked zipccl_emu)
+        LIBS zipccl_gpu_test zipccl_gpu zipccl_nccl_linked zipccl_gpu_encode_emu
+        zipccl_gpu_decode_emu)
     set_target_properties(test_gpu_plans_emulated PROPERTIES LINKER_LANGUAGE CXX)
 endif()

@@ -141,7 +141,8 @@ static void staging_free(struct zipccl_exec_cuda *e)
 {
     if (e->staging.d == NULL)
         return;
-    if (e->staging.handle != NULL)
+    /* After an abort the ncclComm may be gone. */
+    if (e->staging.handle != NULL && !atomic_load(&e->transport->aborted))
         e->api->CommDeregister(e->transport->comm, e->staging.handle);
     e->staging.handle = NULL;
     if (!e->staging.borrowed) {

@@ -161,48 +161,95 @@ static zipccl_status run_resolve(struct walk *w, const struct zipccl_step *step)
     return zipccl_run_wire_step(&w->state, step);
 }
 
+static bool same_place(const struct zipccl_place *a, const struct zipccl_place *b)
+{
+    return a->buf == b->buf && a->slot == b->slot && a->by_rank == b->by_rank &&
+           a->base == b->base && a->peer_stride == b->peer_stride &&
+           a->self_stride == b->self_stride && a->block_stride == b->block_stride;
+}
+
 /*
- * The communicator of its own that can do an exchange in a node or rail as one all-gather; -1: none.
- * All members send as much, the blocks lie end to end, and what arrives of the own one does no harm.
+ * The communicator of its own for all-gathers of messages into staging, or of blocks in place, in a node
+ * (0) or rail (1); -1: none.  The same on all ranks.
  */
 static int part_of(const struct walk *w, const struct zipccl_step *step)
 {
     const struct zipccl_topology *t = w->e->transport->base.topology;
     bool node = step->group == ZIPCCL_GROUP_NODE;
+    bool messages = step->form == ZIPCCL_FORM_FIXED && step->nblocks == 1 &&
+                    step->dst.buf == ZIPCCL_BUF_RX && step->dst.self_stride == 0;
+    bool in_place =
+        step->form == ZIPCCL_FORM_RAW && step->dst.by_rank && same_place(&step->src, &step->dst);
 
     if (step->kind != ZIPCCL_STEP_EXCHANGE || step->group == ZIPCCL_GROUP_WORLD ||
         step->pattern != ZIPCCL_PATTERN_ALL_GATHER || step->raw_of != ZIPCCL_STEP_NONE ||
-        step->form != ZIPCCL_FORM_FIXED || step->nblocks != 1 || step->remote ||
-        w->run.plan->shard_n > 0 || step->dst.buf != ZIPCCL_BUF_RX ||
-        step->dst.peer_stride != step->capacity || step->dst.self_stride != 0 ||
-        w->e->api->CommSplit == NULL)
+        step->remote || (!messages && !in_place) || w->e->api->CommSplit == NULL)
         return -1;
     return (node ? zipccl_topology_node_size(t, 0) : t->nnodes) > 1 ? (node ? 0 : 1) : -1;
 }
 
-static zipccl_status run_part(struct walk *w, const struct zipccl_step *step, unsigned part)
+/* True if blocks are all as long as 'step' says, and those in place lie end to end; the same on all
+ * members of the group. */
+static bool is_even(const struct walk *w, const struct zipccl_step *step,
+                    const struct zipccl_group *g)
+{
+    const struct zipccl_run_state *s = &w->state;
+
+    for (uint32_t b = 0; b < g->nblocks; b++) {
+        const char *first = zipccl_place_from(s, &step->dst, g, 0, b);
+
+        for (uint32_t p = 0; p < g->size; p++)
+            if (zipccl_step_n_in(s, step, g, p, b) != step->n ||
+                (step->form == ZIPCCL_FORM_RAW &&
+                 zipccl_place_from(s, &step->dst, g, p, b) != first + p * step->n * s->element))
+                return false;
+    }
+    return true;
+}
+
+static zipccl_status gather_blocks(struct walk *w, const struct zipccl_step *step,
+                                   const struct zipccl_group *g, unsigned part, size_t nbytes)
 {
     struct zipccl_run_state *s = &w->state;
-    struct zipccl_group g = zipccl_step_group(s, step);
 
-    s->slots[step->dst.slot].rx_stride = step->dst.peer_stride;
-    s->wire.wire_bytes += (g.size - 1) * step->capacity;
-    s->wire.raw_bytes += (g.size - 1) * step->n * s->element;
-    return zipccl_transport_nccl_part_gather(
-        w->e->transport, part, zipccl_place_from(s, &step->src, &g, g.self, 0),
-        zipccl_place_to(s, &step->dst, &g, 0, 0), step->capacity);
+    for (uint32_t b = 0; b < g->nblocks; b++) {
+        ZIPCCL_TRY(zipccl_transport_nccl_part_gather(
+            w->e->transport, part, zipccl_place_from(s, &step->src, g, g->self, b),
+            zipccl_place_to(s, &step->dst, g, 0, b), nbytes));
+        s->wire.wire_bytes += (g->size - 1) * nbytes;
+        s->wire.raw_bytes += (g->size - 1) * step->n * s->element;
+    }
+    return ZIPCCL_OK;
+}
+
+/* One all-gather a block, all in one group. */
+static zipccl_status run_part(struct walk *w, const struct zipccl_step *step,
+                              const struct zipccl_group *g, unsigned part)
+{
+    const struct zipccl_transport_ops *ops = w->e->transport->base.ops;
+    bool raw = step->form == ZIPCCL_FORM_RAW;
+    size_t nbytes = raw ? step->n * w->state.element : step->capacity;
+    zipccl_status status, ended;
+
+    if (!raw) /* messages then lie end to end */
+        w->state.slots[step->dst.slot].rx_stride = nbytes;
+    ZIPCCL_TRY(ops->group_begin(&w->e->transport->base));
+    status = gather_blocks(w, step, g, part, nbytes);
+    ended = ops->group_end(&w->e->transport->base);
+    return status != ZIPCCL_OK ? status : ended;
 }
 
 static zipccl_status run_wire(struct walk *w, const struct zipccl_step *step)
 {
+    struct zipccl_group g = zipccl_step_group(&w->state, step);
     int part = part_of(w, step);
 
     if (step->kind == ZIPCCL_STEP_SIZES)
         return run_sizes(w, step);
     if (step->kind == ZIPCCL_STEP_RESOLVE)
         return run_resolve(w, step);
-    if (part >= 0)
-        return run_part(w, step, (unsigned)part);
+    if (part >= 0 && is_even(w, step, &g))
+        return run_part(w, step, &g, (unsigned)part);
     ZIPCCL_TRY(zipccl_run_wire_step(&w->state, step));
     return w->e->failed;
 }

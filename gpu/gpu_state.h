@@ -23,7 +23,8 @@ struct zipccl_gpu_comm {
     struct zipccl_gpu_op_stats stats[ZIPCCL_NUM_OPS];
     const struct zipccl_plan *last;
     struct zipccl_error error;
-    atomic_uint inside; /* calls */
+    atomic_uint inside;                      /* calls */
+    enum cudaStreamCaptureMode capture_mode; /* of the calling thread, while a call is inside */
     bool disabled;
     uint32_t noticed; /* bits: enum zipccl_gpu_reason */
     /* Of a group: [nranks] each. */

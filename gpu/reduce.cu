@@ -8,11 +8,14 @@
  */
 #include "gpu/decode_run.cuh"
 
-/* Blocks an SM holds: the sums of a superblock take 64 KiB of shared memory, all else 44. */
-#define SUM_BLOCKS_PER_SM 2u
-#define SUM_SHARED_BYTES  (ZIPCCL_SUPERBLOCK * sizeof(float))
-/* And of kernels that share nothing. */
-#define PLAIN_BLOCKS_PER_SM 8u
+/* A team that adds up messages; the sums of a superblock make it large. */
+struct sum_shared {
+    struct decode_shared decode;
+    alignas(16) float sums[ZIPCCL_SUPERBLOCK];
+};
+
+#define SUM_TEAMS   2u
+#define PLAIN_TEAMS 4u
 
 /* A sum as it is stored: bits of an element. */
 template <int SPLIT> static __device__ inline uint32_t rounded(float x, uint32_t divisor)
@@ -59,7 +62,8 @@ static __device__ void round_sums(unsigned split, const float *sums, unsigned m,
                                   uint8_t *dst)
 {
     const unsigned n = split == ZIPCCL_SPLIT_FP32 ? 4 : 8;
-    for (unsigned u = threadIdx.x; n * u < m; u += DECODE_THREADS)
+    KEEP_LOOP
+    for (unsigned u = team_thread(); n * u < m; u += TEAM_THREADS)
         switch (split) {
         case ZIPCCL_SPLIT_BF16: round_unit<ZIPCCL_SPLIT_BF16>(sums, u, m, divisor, dst); break;
         case ZIPCCL_SPLIT_FP16: round_unit<ZIPCCL_SPLIT_FP16>(sums, u, m, divisor, dst); break;
@@ -67,50 +71,55 @@ static __device__ void round_sums(unsigned split, const float *sums, unsigned m,
         }
 }
 
-__global__ void __launch_bounds__(DECODE_THREADS)
+__global__ void __launch_bounds__(SUM_TEAMS *TEAM_THREADS, 1)
     sum_kernel(struct decode_launch p, uint32_t divisor, uint8_t *dst)
 {
-    SIMT_SHARED(struct decode_shared, sh, 1);
-    SIMT_DYN_SHARED(float, sums);
+    SIMT_DYN_SHARED(struct sum_shared, teams);
+    struct decode_shared *sh = &teams[team_number()].decode;
+    float *sums = teams[team_number()].sums;
     unsigned split = p.in.fields.split;
+    uint32_t step = gridDim.x * (blockDim.x / TEAM_THREADS);
     begin_shared(sh);
-    for (uint32_t s = blockIdx.x; s < p.superblocks; s += gridDim.x) {
+    for (uint32_t s = blockIdx.x + gridDim.x * team_number(); s < p.superblocks; s += step) {
         size_t first = (size_t)s * ZIPCCL_SUPERBLOCK * p.in.size;
         unsigned m = (unsigned)zipccl_superblock_n(p.in.batch.first.n, s);
         for (uint32_t t = 0; t < p.nmessages; t++) {
             struct decode_slot slot = slot_at(&p.in, t);
-            struct decode_state state = p.space.states[t];
+            uint32_t kind = p.space.states[t].kind;
             struct decode_view v;
-            __syncthreads();
-            if (state.kind == DECODE_ELEMENTS)
+            team_sync(&sh->meeting);
+            if (kind == DECODE_ELEMENTS)
                 add_raw(split, slot.elements + first, m, sums, t == 0);
-            else if (state.kind == DECODE_RAW)
+            else if (kind == DECODE_RAW)
                 add_raw(split, slot.wire + ZIPCCL_MESSAGE_HEADER_BYTES + first, m, sums, t == 0);
-            else if (state.kind == DECODE_CODED &&
-                     ready_superblock(sh, &p, &state, t, &slot, s, &v))
+            else if (kind == DECODE_CODED && ready_superblock(sh, &p, t, s, &v))
                 add_coded(split, sh, &v, sums, t == 0);
         }
-        __syncthreads();
+        team_sync(&sh->meeting);
         round_sums(split, sums, m, divisor, dst + first);
     }
 }
 
 /* As many elements a block at once as a superblock has. */
-__global__ void __launch_bounds__(DECODE_THREADS)
+__global__ void __launch_bounds__(PLAIN_TEAMS *TEAM_THREADS, 1)
     accumulate_kernel(unsigned split, const uint8_t *x, uint64_t n, bool start, float *acc)
 {
     const unsigned size = split == ZIPCCL_SPLIT_FP32 ? 4 : 2;
-    for (uint64_t s = blockIdx.x; s * ZIPCCL_SUPERBLOCK < n; s += gridDim.x) {
+    uint64_t step = gridDim.x * PLAIN_TEAMS;
+    for (uint64_t s = blockIdx.x + gridDim.x * team_number(); s * ZIPCCL_SUPERBLOCK < n;
+         s += step) {
         uint64_t at = s * ZIPCCL_SUPERBLOCK;
         add_raw(split, x + at * size, (unsigned)zipccl_superblock_n(n, s), acc + at, start);
     }
 }
 
-__global__ void __launch_bounds__(DECODE_THREADS)
+__global__ void __launch_bounds__(PLAIN_TEAMS *TEAM_THREADS, 1)
     round_kernel(unsigned split, const float *acc, uint64_t n, uint32_t divisor, uint8_t *dst)
 {
     const unsigned size = split == ZIPCCL_SPLIT_FP32 ? 4 : 2;
-    for (uint64_t s = blockIdx.x; s * ZIPCCL_SUPERBLOCK < n; s += gridDim.x) {
+    uint64_t step = gridDim.x * PLAIN_TEAMS;
+    for (uint64_t s = blockIdx.x + gridDim.x * team_number(); s * ZIPCCL_SUPERBLOCK < n;
+         s += step) {
         uint64_t at = s * ZIPCCL_SUPERBLOCK;
         round_sums(split, acc + at, (unsigned)zipccl_superblock_n(n, s), divisor, dst + at * size);
     }
@@ -156,18 +165,6 @@ static bool read_args(const struct zipccl_gpu_sum_args *args, struct decode_laun
     return true;
 }
 
-/* More shared memory than a kernel gets unasked. */
-template <class K> static cudaError_t allow_shared(K kernel, size_t nbytes)
-{
-#if defined(__CUDACC__)
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)nbytes);
-#else
-    (void)kernel;
-    (void)nbytes;
-    return cudaSuccess;
-#endif
-}
-
 cudaError_t zipccl_gpu_decode_sum(const struct zipccl_gpu_sum_args *args, cudaStream_t stream)
 {
     struct decode_launch p;
@@ -178,15 +175,16 @@ cudaError_t zipccl_gpu_decode_sum(const struct zipccl_gpu_sum_args *args, cudaSt
                          args->workspace_nbytes, args->nsms, stream);
     if (error != cudaSuccess || args->n == 0)
         return error;
-    error = allow_shared(sum_kernel, SUM_SHARED_BYTES);
+    unsigned nteams;
+    error = teams_of(sum_kernel, sizeof(struct sum_shared), SUM_TEAMS, &nteams);
     if (error != cudaSuccess)
         return error;
     uint32_t divisor = args->divisor;
-    uint64_t grid = (uint64_t)SUM_BLOCKS_PER_SM * args->nsms;
-    grid = p.superblocks < grid ? p.superblocks : grid;
     uint8_t *dst = (uint8_t *)args->d_dst;
-    SIMT_LAUNCH(sum_kernel, dim3((unsigned)grid), dim3(DECODE_THREADS), SUM_SHARED_BYTES, stream, p,
-                divisor, dst);
+    dim3 grid(p.superblocks < args->nsms ? p.superblocks : args->nsms),
+        block(nteams * TEAM_THREADS);
+    SIMT_LAUNCH(sum_kernel, grid, block, nteams * sizeof(struct sum_shared), stream, p, divisor,
+                dst);
     return cudaGetLastError();
 }
 
@@ -198,11 +196,11 @@ size_t zipccl_gpu_sum_workspace(enum zipccl_dtype dtype, uint64_t n, uint32_t nt
     return zipccl_gpu_index_workspace((n / ZIPCCL_SUPERBLOCK + 1) * nterms, nterms);
 }
 
-/* Blocks for n elements, a superblock's worth each at a time. */
+/* Blocks for n elements, of which a team takes a superblock's worth at a time. */
 static dim3 plain_grid(uint64_t n, uint32_t nsms)
 {
-    uint64_t most = (uint64_t)PLAIN_BLOCKS_PER_SM * nsms, nblocks = decode_superblocks(n);
-    return dim3((unsigned)(nblocks < most ? nblocks : most));
+    uint64_t nblocks = decode_superblocks(n);
+    return dim3((unsigned)(nblocks < nsms ? nblocks : nsms));
 }
 
 cudaError_t zipccl_gpu_accumulate(enum zipccl_dtype dtype, const void *d_x, uint64_t n, bool first,
@@ -214,7 +212,7 @@ cudaError_t zipccl_gpu_accumulate(enum zipccl_dtype dtype, const void *d_x, uint
         return cudaErrorInvalidValue;
     if (n == 0)
         return cudaSuccess;
-    SIMT_LAUNCH(accumulate_kernel, plain_grid(n, nsms), dim3(DECODE_THREADS), 0, stream,
+    SIMT_LAUNCH(accumulate_kernel, plain_grid(n, nsms), dim3(PLAIN_TEAMS * TEAM_THREADS), 0, stream,
                 (unsigned)split, x, n, first, d_acc);
     return cudaGetLastError();
 }
@@ -228,7 +226,7 @@ cudaError_t zipccl_gpu_round(enum zipccl_dtype dtype, const float *d_acc, uint64
         return cudaErrorInvalidValue;
     if (n == 0)
         return cudaSuccess;
-    SIMT_LAUNCH(round_kernel, plain_grid(n, nsms), dim3(DECODE_THREADS), 0, stream, (unsigned)split,
-                d_acc, n, divisor, dst);
+    SIMT_LAUNCH(round_kernel, plain_grid(n, nsms), dim3(PLAIN_TEAMS * TEAM_THREADS), 0, stream,
+                (unsigned)split, d_acc, n, divisor, dst);
     return cudaGetLastError();
 }

@@ -8,13 +8,13 @@
 #include "gpu/block.cuh"
 
 /* One block: a launch has at most four messages a thread. */
-__global__ void __launch_bounds__(DECODE_THREADS)
+__global__ void __launch_bounds__(TEAM_THREADS)
     resolve_kernel(struct decode_input in, uint32_t nmessages, struct zipccl_gpu_seen *out)
 {
-    SIMT_SHARED(uint64_t, sums, BLOCK_WARPS);
+    SIMT_SHARED(struct team_meeting, meeting, 1);
     SIMT_SHARED(struct zipccl_gpu_seen, seen, 1);
     struct zipccl_gpu_seen mine = {0, ZIPCCL_OK, 0, 0, 0, 0};
-    for (uint32_t i = threadIdx.x; i < nmessages; i += DECODE_THREADS) {
+    for (uint32_t i = threadIdx.x; i < nmessages; i += TEAM_THREADS) {
         struct decode_slot slot = slot_at(&in, i);
         struct zipccl_gpu_result result;
         header_read(&slot, in.dtype, in.size, in.fields.size != 0, &result);
@@ -31,15 +31,15 @@ __global__ void __launch_bounds__(DECODE_THREADS)
     }
     if (threadIdx.x == 0)
         seen[0] = mine;
-    __syncthreads();
+    team_begin(meeting);
     if (threadIdx.x != 0) {
         atomicOr(&seen->flags, mine.flags);
         atomicOr(&seen->error, mine.error);
         atomicMax((unsigned long long *)&seen->most, (unsigned long long)mine.most);
     }
     uint64_t counts, nbytes;
-    (void)block_scan((uint64_t)mine.noverflows << 32 | mine.nraw, sums, &counts);
-    (void)block_scan(mine.nbytes, sums, &nbytes);
+    (void)team_scan(meeting, (uint64_t)mine.noverflows << 32 | mine.nraw, &counts);
+    (void)team_scan(meeting, mine.nbytes, &nbytes);
     if (threadIdx.x == 0) {
         seen->noverflows = (uint32_t)(counts >> 32);
         seen->nraw = (uint32_t)counts;
@@ -68,6 +68,6 @@ cudaError_t zipccl_gpu_resolve(enum zipccl_dtype dtype, const struct zipccl_gpu_
     in.d_results = d_results;
     if (fields)
         in.fields = *fields;
-    SIMT_LAUNCH(resolve_kernel, dim3(1), dim3(DECODE_THREADS), 0, stream, in, nmessages, d_seen);
+    SIMT_LAUNCH(resolve_kernel, dim3(1), dim3(TEAM_THREADS), 0, stream, in, nmessages, d_seen);
     return cudaGetLastError();
 }

@@ -71,9 +71,18 @@ zipccl_status zipccl_transport_nccl_async_error(struct zipccl_transport_nccl *t)
     return ZIPCCL_OK;
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 zipccl_status zipccl_transport_nccl_wait(struct zipccl_transport_nccl *t, cudaEvent_t event)
 {
     const struct timespec pause = {0, SLEEP_NS};
+    double start = t->limit_s > 0 ? now_s() : 0;
 
     for (unsigned i = 1;; i++) {
         cudaError_t result = cudaEventQuery(event);
@@ -84,8 +93,11 @@ zipccl_status zipccl_transport_nccl_wait(struct zipccl_transport_nccl *t, cudaEv
             return zipccl_transport_nccl_cuda(t, result, "wait for an event");
         if (atomic_load(&t->aborted))
             return ZIPCCL_ERR_ABORTED;
-        if (i % ASK_EVERY == 0)
+        if (i % ASK_EVERY == 0) {
             ZIPCCL_TRY(zipccl_transport_nccl_async_error(t));
+            if (t->limit_s > 0 && now_s() - start > t->limit_s)
+                return note(t, ZIPCCL_ERR_IO, "wait for other ranks", "the limit is over", "");
+        }
         if (i < SPINS)
             sched_yield();
         else
@@ -236,6 +248,8 @@ static zipccl_status gather(struct zipccl_transport *base, const void *mine, siz
     size_t total = nbytes * t->base.nranks, own = nbytes * t->base.rank;
 
     ZIPCCL_TRY(ready(t));
+    if (nbytes == 0)
+        return ZIPCCL_OK;
     ZIPCCL_TRY(bounce_room(t, total));
     memcpy(t->bounce + own, mine, nbytes);
     TRY_CUDA(cudaMemcpyAsync(t->d_bounce + own, t->bounce + own, nbytes, cudaMemcpyHostToDevice,

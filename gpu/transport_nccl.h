@@ -40,6 +40,7 @@ struct zipccl_transport_nccl {
     char *bounce, *d_bounce; /* [bounce_bytes] pinned, and on the device */
     size_t bounce_bytes;
     atomic_bool aborted;
+    double limit_s; /* longest that a wait on the host may take; 0, as at first: for ever */
     struct zipccl_error error; /* of the first failure */
 };
 
@@ -69,7 +70,7 @@ zipccl_status zipccl_transport_nccl_part_gather(struct zipccl_transport_nccl *t,
 
 /*
  * Wait on the host until 'event' has happened.  ZIPCCL_ERR_ABORTED if someone aborts meanwhile,
- * ZIPCCL_ERR_IO if NCCL or CUDA report a failure.
+ * ZIPCCL_ERR_IO if NCCL or CUDA report a failure or the limit is over.
  */
 zipccl_status zipccl_transport_nccl_wait(struct zipccl_transport_nccl *t, cudaEvent_t event);
 

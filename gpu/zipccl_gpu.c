@@ -238,8 +238,12 @@ zipccl_status zipccl_gpu_enter(struct zipccl_gpu_comm *comm)
     atomic_fetch_add(&comm->inside, 1);
     comm->error.text[0] = '\0';
     comm->last = NULL;
-    if (!atomic_load(&comm->transport->aborted))
+    if (!atomic_load(&comm->transport->aborted)) {
+        /* Questions to events, and memory that grows, do no harm to what another thread captures. */
+        comm->capture_mode = cudaStreamCaptureModeRelaxed;
+        cudaThreadExchangeStreamCaptureMode(&comm->capture_mode);
         return ZIPCCL_OK;
+    }
     zipccl_fail(&comm->error, ZIPCCL_ERR_ABORTED, "%s",
                 comm->transport->error.text[0] != '\0' ? comm->transport->error.text : "aborted");
     atomic_fetch_sub(&comm->inside, 1);
@@ -248,6 +252,7 @@ zipccl_status zipccl_gpu_enter(struct zipccl_gpu_comm *comm)
 
 zipccl_status zipccl_gpu_leave(struct zipccl_gpu_comm *comm, zipccl_status status)
 {
+    cudaThreadExchangeStreamCaptureMode(&comm->capture_mode);
     if (status != ZIPCCL_OK && comm->error.text[0] == '\0') {
         const char *core = zipccl_comm_error(comm->core), *wire = comm->transport->error.text;
 

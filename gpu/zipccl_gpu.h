@@ -163,7 +163,8 @@ zipccl_status zipccl_gpu_group(const struct zipccl_gpu_p2p *ops, size_t nops,
 
 /*
  * Failures that calls could not return: NCCL's asynchronous error, a corrupt message, an abort.
- * ZIPCCL_OK if there is none; else what a call would return, with its text.  Does not wait.
+ * ZIPCCL_OK if there is none; else what a call would return, with its text.  Does not wait; not while
+ * a call is under way in another thread.
  */
 zipccl_status zipccl_gpu_async_error(struct zipccl_gpu_comm *comm, struct zipccl_error *error);
 

@@ -24,7 +24,7 @@ allowed() {
 for layer in core gpu models traces sim analysis experiments tests; do
     [ -d "$layer" ] || continue
     ok=$(allowed "$layer")
-    for file in $(find "$layer" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' | sort); do
+    for file in $(find "$layer" -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | sort); do
         # Every project include is written from the root.
         for inc in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
             top=${inc%%/*}

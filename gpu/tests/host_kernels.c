@@ -79,11 +79,15 @@ static uint64_t total_n(const struct zipccl_gpu_batch *batch)
 static cudaError_t launch(cudaStream_t stream, cudaHostFn_t fn, const void *args, size_t nbytes)
 {
     void *copy = malloc(nbytes);
+    cudaError_t result;
 
     if (copy == NULL)
         return cudaErrorMemoryAllocation;
     memcpy(copy, args, nbytes);
-    return cudaLaunchHostFunc(stream, fn, copy);
+    result = cudaLaunchHostFunc(stream, fn, copy);
+    if (result != cudaSuccess)
+        free(copy);
+    return result;
 }
 
 static void run_encode(void *arg)

@@ -146,6 +146,9 @@ static void launch(const std::vector<struct message> &messages, bool table, bool
         zipccl_gpu_encode_workspace(args.dtype, args.batch.total_n, args.batch.nmessages, NSMS);
     args.d_workspace = device(args.workspace_nbytes);
     CHECK_OK(zipccl_gpu_workspace_clear(args.d_workspace, args.workspace_nbytes, NULL));
+    /* The second launch finds the workspace as the first one left it. */
+    if (nmessages > 1)
+        CHECK_OK(m->floats ? zipccl_gpu_encode_f32(&args, NULL) : zipccl_gpu_encode(&args, NULL));
     CHECK_OK(m->floats ? zipccl_gpu_encode_f32(&args, NULL) : zipccl_gpu_encode(&args, NULL));
     if (cudaDeviceSynchronize() != cudaSuccess) {
         printf("%s: %s\n", what_now, emu_error());
@@ -249,15 +252,177 @@ static void check_kinds(bool full)
             check_kind((enum zipccl_dtype)dtype, DATA_BITS, 5001, false, seed++);
 }
 
+/* Capacities around what messages take, and around where their parts begin. */
+static void check_capacities(void)
+{
+    static const struct {
+        enum zipccl_dtype dtype;
+        enum data_kind kind;
+        size_t n;
+        bool floats;
+    } cases[] = {
+        {ZIPCCL_BFLOAT16, DATA_GAUSS, 33000, false}, {ZIPCCL_BFLOAT16, DATA_BITS, 17000, false},
+        {ZIPCCL_FLOAT32, DATA_ROWS, 20001, false},   {ZIPCCL_FLOAT8_E5M2, DATA_ZEROS, 777, false},
+        {ZIPCCL_FLOAT16, DATA_GAUSS, 16390, true},   {ZIPCCL_INT32, DATA_BITS, 100, false}};
+    uint64_t seed = 900;
+    for (const auto &c : cases) {
+        struct message m = make(c.dtype, c.kind, c.n, 0.3, c.floats, seed);
+        size_t used, bound = zipccl_bound(c.dtype, c.n);
+        expected_of(&m, &used);
+        const size_t capacities[] = {used, used - 1, used + 1, used + 333, 32,    33,          63,
+                                     128,  160,      used / 2, bound - 1,  bound, bound + 1000};
+        what_now = "capacities";
+        for (size_t capacity : capacities) {
+            schedule(seed++);
+            m.capacity = capacity;
+            if (capacity >= 32)
+                check_one(&m);
+        }
+        destroy(&m);
+    }
+}
+
+/* What zipccl_encode_many() writes, or each message for itself; zeros fill the capacity. */
+static std::vector<bytes> expected_of_many(const std::vector<struct message> &messages,
+                                           bool flag_any, std::vector<size_t> &nbytes)
+{
+    std::vector<bytes> out;
+    std::vector<struct zipccl_slice> slices;
+    nbytes.resize(messages.size());
+    for (size_t i = 0; i < messages.size(); i++)
+        out.push_back(expected_of(&messages[i], &nbytes[i]));
+    for (size_t i = 0; i < messages.size(); i++) {
+        struct zipccl_slice slice = {};
+        slice.dst = out[i].data();
+        slice.status = out[i][6] & ZIPCCL_MESSAGE_OVERFLOW ? ZIPCCL_ERR_OVERFLOW : ZIPCCL_OK;
+        slices.push_back(slice);
+    }
+    if (flag_any)
+        zipccl_slices_flag(slices.data(), slices.size());
+    return out;
+}
+
+/* Messages of the sizes given, each with room for 'share' of its bound, at regular distances. */
+static void check_batch(enum zipccl_dtype dtype, const std::vector<size_t> &ns, double share,
+                        size_t noverflows, bool table, bool flag_any, uint64_t seed)
+{
+    std::vector<struct message> messages;
+    std::vector<struct zipccl_gpu_result> results;
+    std::vector<size_t> nbytes;
+    size_t at = 0, wire = 0;
+    for (size_t i = 0; i < ns.size(); i++) {
+        messages.push_back(make(dtype, DATA_GAUSS, ns[i], 0.1 * (double)i, false, seed + i));
+        struct message *m = &messages[i];
+        m->capacity = i < noverflows ? 32 : 32 + (size_t)(share * (double)(m->capacity - 32));
+        destroy(m);
+        at += m->elements.size();
+        wire += (m->capacity + FENCE + 15) / 16 * 16;
+    }
+    uint8_t *d_elements = device(at), *d_wire = device(wire);
+    CHECK_OK(cudaMemset(d_wire, FILLER, wire));
+    at = wire = 0;
+    for (struct message &m : messages) {
+        m.d_elements = d_elements + at;
+        m.d_wire = d_wire + wire;
+        CHECK_OK(
+            cudaMemcpy(m.d_elements, m.elements.data(), m.elements.size(), cudaMemcpyHostToDevice));
+        at += m.elements.size();
+        wire += (m.capacity + FENCE + 15) / 16 * 16;
+    }
+    schedule(seed);
+    what_now = table ? "uneven messages" : "even messages";
+    std::vector<bytes> expected = expected_of_many(messages, flag_any, nbytes);
+    launch(messages, table, flag_any, results);
+    for (size_t i = 0; i < messages.size(); i++)
+        compare(&messages[i], expected[i], nbytes[i], &results[i]);
+    CHECK_OK(cudaFree(d_elements));
+    CHECK_OK(cudaFree(d_wire));
+}
+
+static void check_batches(void)
+{
+    check_batch(ZIPCCL_BFLOAT16, {20000, 20000, 20000}, 0.7, 0, false, true, 21);
+    check_batch(ZIPCCL_FLOAT8_E4M3, {3001, 3001, 3001, 3001}, 1, 0, false, false, 22);
+    check_batch(ZIPCCL_BFLOAT16, {0, 5, 17000, 16384, 333, 40000}, 1, 1, true, true, 23);
+    check_batch(ZIPCCL_FLOAT32, {900, 0, 20000}, 1, 1, true, true, 24);
+    check_batch(ZIPCCL_FLOAT32, {900, 16385, 77}, 0.9, 2, true, true, 25);
+    check_batch(ZIPCCL_BFLOAT16, {4000, 1000, 0}, 1, 2, true, false, 26);
+    check_batch(ZIPCCL_INT64, {10, 9000, 0, 1}, 1, 0, true, true, 27);
+    check_batch(ZIPCCL_FLOAT16, std::vector<size_t>(40, 130), 1, 0, false, true, 28);
+}
+
+/* Arguments that cannot be are refused by the call, tables that cannot be on the device. */
+static void check_refusals(void)
+{
+    struct zipccl_gpu_encode_args good = {}, args;
+    uint8_t *d_results = device(64), *d_wire = device(4096), *d_x = device(4096);
+    struct zipccl_gpu_slot slots[2] = {{d_x, d_wire, 100, 400}, {d_x, d_wire + 1024, 100, 31}};
+    uint8_t *d_slots = device(sizeof slots);
+    good.dtype = ZIPCCL_BFLOAT16;
+    good.nsms = NSMS;
+    good.batch.nmessages = 1;
+    good.batch.first = slots[0];
+    good.workspace_nbytes = zipccl_gpu_encode_workspace(good.dtype, 200, 2, NSMS);
+    good.d_workspace = device(good.workspace_nbytes);
+    good.d_results = (struct zipccl_gpu_result *)d_results;
+    CHECK_OK(cudaMemset(d_x, 0, 4096));
+    CHECK_OK(cudaMemcpy(d_slots, slots, sizeof slots, cudaMemcpyHostToDevice));
+    CHECK_OK(zipccl_gpu_workspace_clear(good.d_workspace, good.workspace_nbytes, NULL));
+    CHECK_OK(zipccl_gpu_encode(&good, NULL));
+#define REFUSED(error, change)                                                                     \
+    args = good;                                                                                   \
+    change;                                                                                        \
+    CHECK_EQ(zipccl_gpu_encode(&args, NULL), error)
+    REFUSED(cudaErrorNotSupported, args.effort = ZIPCCL_EFFORT_RATIO);
+    REFUSED(cudaErrorInvalidValue, args.effort = 7);
+    REFUSED(cudaErrorInvalidValue, args.dtype = ZIPCCL_NUM_DTYPES);
+    REFUSED(cudaErrorInvalidValue, args.nsms = 0);
+    REFUSED(cudaErrorInvalidValue, args.workspace_nbytes = 1000);
+    REFUSED(cudaErrorInvalidValue, args.d_workspace = d_wire + 8);
+    REFUSED(cudaErrorInvalidValue, args.d_results = NULL);
+    REFUSED(cudaErrorInvalidValue, args.batch.first.capacity = 31);
+    REFUSED(cudaErrorInvalidValue, args.batch.first.wire = d_wire + 4);
+    REFUSED(cudaErrorInvalidValue, args.batch.first.n = UINT64_MAX / 2);
+    REFUSED(cudaErrorInvalidValue, args.batch.nmessages = ZIPCCL_GPU_MAX_MESSAGES + 1);
+    REFUSED(cudaSuccess, args.batch.nmessages = 0);
+    args = good;
+    args.dtype = ZIPCCL_FLOAT8_E5M2;
+    CHECK_EQ(zipccl_gpu_encode_f32(&args, NULL), cudaErrorInvalidValue);
+    /* The second message of a table has no room for a header; then the table has too many elements. */
+    struct zipccl_gpu_result results[2];
+    for (int many = 0; many < 2; many++) {
+        args = good;
+        args.batch.nmessages = 2;
+        args.batch.d_slots = (const struct zipccl_gpu_slot *)d_slots;
+        args.batch.total_n = 200;
+        slots[0].n = many ? 100000 : 100;
+        CHECK_OK(cudaMemcpy(d_slots, slots, sizeof slots, cudaMemcpyHostToDevice));
+        CHECK_OK(zipccl_gpu_encode(&args, NULL));
+        CHECK_OK(cudaMemcpy(results, d_results, sizeof results, cudaMemcpyDeviceToHost));
+        CHECK_EQ(results[0].error, many ? ZIPCCL_ERR_ARG : ZIPCCL_OK);
+        CHECK_EQ(results[1].error, ZIPCCL_ERR_ARG);
+    }
+    for (void *p : {(void *)d_results, (void *)d_wire, (void *)d_x, (void *)d_slots,
+                    (void *)good.d_workspace})
+        CHECK_OK(cudaFree(p));
+}
+
 int main(void)
 {
     const char *full = getenv("ZIPCCL_TEST_FULL");
     setvbuf(stdout, NULL, _IOLBF, 0);
     scratch.resize(zipccl_codec_scratch_bytes() / 8 + 8);
     check_kinds(full && full[0] == '1');
-    for (int z = 0; z < 2; z++)
-        for (int p = 0; p <= ZIPCCL_PROGRAM_CONSTANT; p++)
-            printf("%zu ", seen[z][p]);
-    printf("\n");
+    /* The cases above are of use only while they are of every kind. */
+    for (int program = 0; program <= ZIPCCL_PROGRAM_CONSTANT; program++)
+        if (!seen[0][program]) {
+            printf("no superblock of program %d\n", program);
+            check_failures++;
+        }
+    CHECK(seen[1][ZIPCCL_PROGRAM_RAW] && seen[1][ZIPCCL_PROGRAM_21223] &&
+          seen[1][ZIPCCL_PROGRAM_1222]);
+    check_capacities();
+    check_batches();
+    check_refusals();
     return check_result("encode");
 }

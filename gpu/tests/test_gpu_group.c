@@ -163,10 +163,11 @@ static void counts(struct gpu_rank *r, void *context)
 int main(void)
 {
     uint64_t totals[sizeof patterns / sizeof *patterns] = {0};
-    bool ok = gpu_world_run(4, 2, groups, "fixed direct");
+    char fixed[] = "fixed direct", exact[] = "exact direct", raw[] = "raw direct";
+    bool ok = gpu_world_run(4, 2, groups, fixed);
 
-    ok = gpu_world_run(4, 2, groups, "exact direct") && ok;
-    ok = gpu_world_run(4, 2, groups, "raw direct") && ok;
+    ok = gpu_world_run(4, 2, groups, exact) && ok;
+    ok = gpu_world_run(4, 2, groups, raw) && ok;
     ok = gpu_world_run(4, 2, counts, totals) && ok;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (totals[i] != patterns[i].coded) {

@@ -87,6 +87,12 @@ NCCL_API(const char *, GetLastError, (ncclComm_t comm))
 }
 NCCL_ALIAS(const char *, GetLastError, (ncclComm_t comm))
 
+/* Deprecated by NCCL, still exported; NCCL_DEBUG is read at every message here. */
+NCCL_API(void, ResetDebugInit, ())
+{
+}
+NCCL_ALIAS(void, ResetDebugInit, ())
+
 NCCL_API(ncclResult_t, GetUniqueId, (ncclUniqueId * id))
 {
     static std::atomic<unsigned> count{0};

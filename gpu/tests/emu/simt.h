@@ -59,7 +59,7 @@ struct Coords {
 };
 
 /* Of the running fiber. */
-extern thread_local const Coords *cur;
+extern __thread const Coords *cur; /* not thread_local, which would be a call each time */
 
 uint64_t warp_op(Op op, unsigned mask, uint64_t value, int arg, int width, Place at);
 int block_op(Op op, int pred, Place at);

@@ -14,7 +14,7 @@
 
 namespace simt
 {
-thread_local const Coords *cur;
+__thread const Coords *cur;
 thread_local Engine *engine;
 
 enum { WORKERS_TIMEOUT_S = 20 };

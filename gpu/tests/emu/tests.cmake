@@ -54,3 +54,19 @@ if(NOT ZIPCCL_SANITIZE)
             shared_overflow dynamic_overflow global_overflow)
     endif()
 endif()
+
+# An nvcc-built program, linked with the real cudart and NCCL, on the shared forms of the doubles.
+if(ZIPCCL_HAVE_NVCC AND ZIPCCL_HAVE_NCCL)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/compact_plugin.cpp
+        CONTENT "#include \"gpu/tests/emu/compact.cu\"\n")
+    add_library(emu_compact_plugin MODULE ${CMAKE_CURRENT_BINARY_DIR}/compact_plugin.cpp)
+    target_link_libraries(emu_compact_plugin PRIVATE zipccl_emu_cudart)
+    add_executable(test_emu_unmodified test_unmodified.cpp)
+    target_link_libraries(test_emu_unmodified PRIVATE emu_compact CUDA::cudart ${NCCL_LIBRARY})
+    set_target_properties(test_emu_unmodified PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests CUDA_RUNTIME_LIBRARY Shared)
+    add_test(NAME test_emu_unmodified COMMAND ${CMAKE_COMMAND} -E env
+        LD_LIBRARY_PATH=${ZIPCCL_EMU_LIBRARY_PATH} LD_PRELOAD=$<TARGET_FILE:emu_compact_plugin>
+        $<TARGET_FILE:test_emu_unmodified>)
+    add_dependencies(test_emu_unmodified zipccl_emu_nccl)
+endif()

@@ -1,0 +1,28 @@
+/*
+ * rendezvous.h - gives what rank 0 has to all processes of a launcher, without MPI
+ *
+ * For the few bytes with which NCCL finds its ranks.  Over TCP: rank 0 listens, the others fetch.
+ *
+ *     MASTER_ADDR, MASTER_PORT   where rank 0 is, as torchrun sets them; the port next to it is taken, since
+ *                                torchrun's own store has that one.  Others set them by hand
+ *     neither                    all processes are on this host: a port that follows from their parent
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_EXPERIMENTS_RENDEZVOUS_H
+#define ZIPCCL_EXPERIMENTS_RENDEZVOUS_H
+
+#include "experiments/launch.h"
+
+#include <stddef.h>
+
+/*
+ * Fill 'bytes' [nbytes] on all processes with what rank 0 has in it.  Collective.
+ *
+ * timeout_s  longest to wait for the other processes; 0: a minute
+ * ZIPCCL_ERR_INPUT if the variables are wrong; ZIPCCL_ERR_IO, with the address, if some do not come.
+ */
+zipccl_status zipccl_rendezvous(const struct zipccl_launch *launch, void *bytes, size_t nbytes,
+                                double timeout_s, struct zipccl_error *error);
+
+#endif
