@@ -124,7 +124,7 @@ refuses "4 ranks, but 3 are there" "$zipccl" replay "$moe4" --on threads -t 3
 refuses "four fifths of this machine" "$zipccl" replay "$moe" --on threads --gaps skip
 refuses "--cluster says how fast" "$zipccl" replay "$moe" --on threads
 refuses "expected sleep, busy or skip" "$zipccl" replay "$moe4" --on threads --gaps none
-refuses "expected threads or mpi" "$zipccl" replay "$moe4" --on gpus
+refuses "expected threads, mpi or nccl" "$zipccl" replay "$moe4" --on gpus
 refuses "no trace given" "$zipccl" replay --on threads
 refuses "--html is for simulations" "$zipccl" replay "$moe4" --on threads --html a.html
 refuses "--perfetto is for simulations" "$zipccl" replay "$moe4" --on threads --perfetto a.json
