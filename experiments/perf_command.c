@@ -141,8 +141,6 @@ static zipccl_status run(const struct zipccl_perf_options *o, struct zipccl_worl
     result->on = world->ops->name;
     result->input = o->input;
     ZIPCCL_TRY(find_rates(o, world, result, &params, error));
-    if (o->cluster == NULL && world->device != NULL)
-        world->device->params(&params);
     if (note_run(o, result) != ZIPCCL_OK || note_machine(result) != ZIPCCL_OK ||
         note_rates(&params, result) != ZIPCCL_OK)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");

@@ -439,8 +439,6 @@ static zipccl_status replay(struct options *options, const struct zipccl_replay_
     zipccl_status status;
 
     zipccl_real_world_rates(world, &params);
-    if (world->device != NULL)
-        world->device->params(&params);
     options->replay.params = &params;
     if (file != NULL) {
         ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));

@@ -87,6 +87,10 @@ void zipccl_real_world_rates(const struct zipccl_world *world, struct zipccl_cos
 
     zipccl_comm_config_init(&defaults);
     *params = defaults.params;
+    if (world->device != NULL) {
+        world->device->params(params);
+        return;
+    }
     if (world->nhost < world->nranks)
         return;
     params->nic_Bps = params->nvlink_Bps;

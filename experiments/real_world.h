@@ -29,8 +29,8 @@ zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
                                      struct zipccl_world **out, struct zipccl_error *error);
 
 /*
- * The chooser's rates where no cluster is named: the library's round figures.  Nodes that are pretended on
- * one machine have no network between them, so there it is as fast as memory.
+ * The chooser's rates where no cluster is named: those of the device, else the library's round figures.
+ * Nodes that are pretended on one machine have no network between them, so there it is as fast as memory.
  */
 void zipccl_real_world_rates(const struct zipccl_world *world, struct zipccl_cost_params *params);
 
