@@ -1,0 +1,150 @@
+/*
+ * control.c - a file that switches compression off in a running job
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#define _GNU_SOURCE
+#include "gpu/preload/control.h"
+
+#include "gpu/preload/cuda.h"
+#include "gpu/preload/log.h"
+#include "gpu/preload/shim.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Words that are broadcast. */
+enum { KEEP = 0, OFF = 1 };
+
+struct zipccl_shim_control {
+    cudaStream_t stream;
+    uint32_t *d_word, *word; /* device, and pinned host memory that it is copied to */
+    bool pending;
+    uint64_t done; /* periods of calls that are behind us */
+};
+
+/* OFF if the file exists and its first word is "off". */
+static uint32_t read_file(const char *path)
+{
+    char text[64] = "", *at = text;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (file < 0)
+        return KEEP;
+    n = read(file, text, sizeof text - 1);
+    (void)close(file);
+    text[n > 0 ? n : 0] = '\0';
+    at += strspn(at, " \t\r\n");
+    at[strcspn(at, " \t\r\n")] = '\0';
+    if (strcmp(at, "off") == 0)
+        return OFF;
+    if (at[0] != '\0' && strcmp(at, "on") != 0)
+        zipccl_log_warn_once("control", "%s says \"%s\", expected \"off\" or \"on\"", path, at);
+    return KEEP;
+}
+
+static struct zipccl_shim_control *create(const struct zipccl_cuda *cuda)
+{
+    struct zipccl_shim_control *c = calloc(1, sizeof *c);
+
+    if (c == NULL)
+        return NULL;
+    if (cuda->cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess ||
+        cuda->cudaMalloc((void **)&c->d_word, sizeof *c->d_word) != cudaSuccess ||
+        cuda->cudaMallocHost((void **)&c->word, sizeof *c->word) != cudaSuccess) {
+        zipccl_log_warn_once("control memory", "no memory to share the control file on this rank");
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+/* Learn what was broadcast a period ago. */
+static bool finish(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm)
+{
+    struct zipccl_shim_control *c = comm->control;
+
+    if (zipccl_cuda_wait(cuda, c->stream, &comm->leaving) != cudaSuccess)
+        return false;
+    c->pending = false;
+    if (*c->word == OFF) {
+        zipccl_shim_comm_stop(comm, ZIPCCL_SHIM_SWITCHED_OFF);
+        if (comm->rank == 0)
+            zipccl_log_warn("%s: compression is off from collective %llu on (communicator %s of %d "
+                            "ranks)",
+                            zipccl_shim.settings.control, (unsigned long long)comm->collectives + 1,
+                            comm->name[0] != '\0' ? comm->name : "without a name", comm->nranks);
+    }
+    return true;
+}
+
+static bool begin(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm)
+{
+    const struct zipccl_nccl *nccl = zipccl_nccl_get();
+    struct zipccl_shim_control *c = comm->control;
+
+    *c->word = comm->rank == 0 ? read_file(zipccl_shim.settings.control) : KEEP;
+    c->pending = cuda->cudaMemcpyAsync(c->d_word, c->word, sizeof *c->word, cudaMemcpyHostToDevice,
+                                       c->stream) == cudaSuccess &&
+                 nccl->ncclBroadcast(c->d_word, c->d_word, sizeof *c->word, ncclUint8, 0,
+                                     comm->handle, c->stream) == ncclSuccess &&
+                 cuda->cudaMemcpyAsync(c->word, c->d_word, sizeof *c->word, cudaMemcpyDeviceToHost,
+                                       c->stream) == cudaSuccess;
+    return c->pending;
+}
+
+/* With the engine's lock held, so that the communicator stays. */
+static void step(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm, uint64_t periods)
+{
+    if (comm->control == NULL)
+        comm->control = create(cuda);
+    if (comm->control == NULL)
+        return;
+    comm->control->done = periods;
+    if ((comm->control->pending && !finish(cuda, comm)) ||
+        (__atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) == ZIPCCL_SHIM_TAKEN &&
+         !begin(cuda, comm)))
+        zipccl_log_warn_once("control failed", "the control file could not be shared");
+}
+
+void zipccl_shim_control_step(struct zipccl_shim_comm *comm)
+{
+    const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
+    uint64_t periods = comm->collectives / settings->control_every;
+    const struct zipccl_cuda *cuda;
+    int before;
+
+    if (settings->mode != ZIPCCL_SHIM_ON || settings->control[0] == '\0' ||
+        __atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) != ZIPCCL_SHIM_TAKEN)
+        return;
+    pthread_rwlock_rdlock(&comm->engine_lock);
+    if (comm->engine != NULL && periods != (comm->control != NULL ? comm->control->done : 0)) {
+        cuda = zipccl_cuda_get();
+        if (cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before)) {
+            step(cuda, comm, periods);
+            zipccl_cuda_leave(cuda, before);
+        }
+    }
+    pthread_rwlock_unlock(&comm->engine_lock);
+}
+
+void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort)
+{
+    const struct zipccl_cuda *cuda = zipccl_cuda_get();
+    struct zipccl_shim_control *c = comm->control;
+    int before;
+
+    /* After an abort the device may still write, so the few bytes stay. */
+    if (c == NULL || cuda == NULL || abort || !zipccl_cuda_enter(cuda, comm->device, &before))
+        return;
+    comm->control = NULL;
+    (void)cuda->cudaStreamSynchronize(c->stream);
+    (void)cuda->cudaFree(c->d_word);
+    (void)cuda->cudaFreeHost(c->word);
+    (void)cuda->cudaStreamDestroy(c->stream);
+    free(c);
+    zipccl_cuda_leave(cuda, before);
+}

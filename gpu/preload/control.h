@@ -1,0 +1,22 @@
+/*
+ * control.h - a file that switches compression off in a running job
+ *
+ * After every ZIPCCL_CONTROL_EVERY collectives of a communicator its rank 0 reads the file and starts a
+ * broadcast of what it says; the others learn it as many calls later, when it has long arrived, and
+ * all ranks stop compressing at that call.  Sends and receives are not counted, since not all ranks make
+ * the same; a communicator that has nothing else is not switched.  There is no way back on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_GPU_PRELOAD_CONTROL_H
+#define ZIPCCL_GPU_PRELOAD_CONTROL_H
+
+#include "gpu/preload/comms.h"
+
+/* After a collective, outside of groups; does something once in ZIPCCL_CONTROL_EVERY. */
+void zipccl_shim_control_step(struct zipccl_shim_comm *comm);
+
+/* Release what it holds; 'abort': without waiting for the device. */
+void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * engine.c - load the back end and make its communicators
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#define _GNU_SOURCE
+#include "gpu/preload/engine.h"
+
+#include "gpu/preload/cuda.h"
+#include "gpu/preload/log.h"
+#include "gpu/preload/rates.h"
+#include "gpu/preload/shim.h"
+#include "gpu/preload/verify.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct zipccl_shim_back_end *table;
+static char missing[256];
+static struct zipccl_nccl_api api;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_api(void)
+{
+    const struct zipccl_nccl *nccl = zipccl_nccl_get();
+
+#define ZIPCCL_TAKE(name) api.name = nccl->nccl##name;
+    ZIPCCL_TAKE(GetVersion)
+    ZIPCCL_TAKE(GetErrorString)
+    ZIPCCL_TAKE(GetLastError)
+    ZIPCCL_TAKE(CommCount)
+    ZIPCCL_TAKE(CommUserRank)
+    ZIPCCL_TAKE(CommCuDevice)
+    ZIPCCL_TAKE(CommGetAsyncError)
+    ZIPCCL_TAKE(CommAbort)
+    ZIPCCL_TAKE(CommDestroy)
+    ZIPCCL_TAKE(GroupStart)
+    ZIPCCL_TAKE(GroupEnd)
+    ZIPCCL_TAKE(Send)
+    ZIPCCL_TAKE(Recv)
+    ZIPCCL_TAKE(AllGather)
+    ZIPCCL_TAKE(ReduceScatter)
+    ZIPCCL_TAKE(AllReduce)
+    ZIPCCL_TAKE(Broadcast)
+    ZIPCCL_TAKE(AlltoAll)
+    ZIPCCL_TAKE(CommSplit)
+    ZIPCCL_TAKE(MemAlloc)
+    ZIPCCL_TAKE(MemFree)
+    ZIPCCL_TAKE(CommRegister)
+    ZIPCCL_TAKE(CommDeregister)
+#undef ZIPCCL_TAKE
+}
+
+/* libzipccl-nccl.so of the folder that this library was loaded from. */
+static void load(void)
+{
+    const struct zipccl_shim_back_end *found;
+    const char *slash;
+    char path[1024];
+    Dl_info info;
+    void *handle;
+
+    if (dladdr(&table, &info) == 0 || (slash = strrchr(info.dli_fname, '/')) == NULL) {
+        (void)snprintf(missing, sizeof missing, "the folder of this library is not known");
+        return;
+    }
+    (void)snprintf(path, sizeof path, "%.*s/libzipccl-nccl.so", (int)(slash - info.dli_fname),
+                   info.dli_fname);
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        (void)snprintf(missing, sizeof missing, "%s", dlerror());
+        return;
+    }
+    found = dlsym(handle, "zipccl_shim_back_end");
+    if (found == NULL || found->version != ZIPCCL_SHIM_BACK_END_VERSION) {
+        (void)snprintf(missing, sizeof missing, "%.200s is of another build", path);
+        return;
+    }
+    fill_api();
+    table = found;
+}
+
+bool zipccl_shim_engine_available(char *why, size_t room)
+{
+    (void)pthread_once(&once, load);
+    (void)snprintf(why, room, "%s", missing);
+    return table != NULL;
+}
+
+const struct zipccl_shim_back_end *zipccl_shim_engine_table(void)
+{
+    return table;
+}
+
+static void tell(void *context, const char *text)
+{
+    (void)context;
+    zipccl_log_info("%s", text);
+}
+
+static uint32_t op_bits(const bool *compress)
+{
+    static const struct {
+        enum zipccl_shim_op shim;
+        enum zipccl_op core;
+    } ops[] = {{ZIPCCL_SHIM_ALL_GATHER, ZIPCCL_ALL_GATHER},
+               {ZIPCCL_SHIM_ALLTOALL, ZIPCCL_ALLTOALL},
+               {ZIPCCL_SHIM_SENDRECV, ZIPCCL_SENDRECV},
+               {ZIPCCL_SHIM_BROADCAST, ZIPCCL_BROADCAST},
+               {ZIPCCL_SHIM_REDUCE_SCATTER, ZIPCCL_REDUCE_SCATTER},
+               {ZIPCCL_SHIM_ALL_REDUCE, ZIPCCL_ALL_REDUCE}};
+    uint32_t bits = 0;
+
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (compress[ops[i].shim])
+            bits |= ZIPCCL_GPU_OP(ops[i].core);
+    return bits;
+}
+
+enum zipccl_shim_reason zipccl_shim_engine_create(struct zipccl_shim_comm *comm)
+{
+    const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
+    const struct zipccl_cuda *cuda = zipccl_cuda_get();
+    struct zipccl_gpu_options options;
+    struct zipccl_error error = {""};
+    zipccl_status status = ZIPCCL_ERR_IO;
+    int before;
+
+    table->options_init(&options, &api);
+    options.mode = settings->always ? ZIPCCL_MODE_COMPRESSED : ZIPCCL_MODE_ADAPTIVE;
+    options.ops = op_bits(settings->compress);
+    options.min_bytes = settings->min_bytes;
+    options.max_staging_bytes = settings->memory_bytes;
+    options.node_of = comm->topology->node_of;
+    options.notice = tell;
+    zipccl_shim_rates(&options.params, NULL);
+    if (cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before)) {
+        status = table->create(comm->handle, &options, &comm->engine, &error);
+        zipccl_cuda_leave(cuda, before);
+    }
+    if (status == ZIPCCL_OK) {
+        if (settings->verify_every > 0 && settings->compress[ZIPCCL_SHIM_SENDRECV] &&
+            zipccl_shim_messages_create(comm) != ncclSuccess)
+            zipccl_log_warn_once("messages", "sends and receives are not checked: no communicator "
+                                             "for it could be made");
+        return ZIPCCL_SHIM_TAKEN;
+    }
+    comm->engine = NULL;
+    if (comm->rank == 0 || status != ZIPCCL_ERR_MISMATCH)
+        zipccl_log_warn("communicator of %d ranks: %s; its calls are plain NCCL", comm->nranks,
+                        error.text[0] != '\0' ? error.text : zipccl_status_string(status));
+    return ZIPCCL_SHIM_BACK_END;
+}
+
+void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort)
+{
+    struct zipccl_gpu_comm *engine;
+
+    pthread_rwlock_rdlock(&comm->engine_lock);
+    engine = comm->engine;
+    if (engine != NULL && abort)
+        table->abort(engine);
+    pthread_rwlock_unlock(&comm->engine_lock);
+    pthread_rwlock_wrlock(&comm->engine_lock);
+    engine = comm->engine;
+    comm->engine = NULL;
+    zipccl_shim_messages_destroy(comm, abort);
+    if (engine != NULL) {
+        pthread_mutex_lock(&comm->lock);
+        for (int op = 0; op < ZIPCCL_NUM_OPS; op++)
+            table->get_stats(engine, (enum zipccl_op)op, &comm->counts.coded[op]);
+        pthread_mutex_unlock(&comm->lock);
+        table->destroy(engine);
+    }
+    pthread_rwlock_unlock(&comm->engine_lock);
+}
+
+ncclResult_t zipccl_shim_engine_result(zipccl_status status)
+{
+    switch (status) {
+    case ZIPCCL_OK: return ncclSuccess;
+    case ZIPCCL_ERR_ARG: return ncclInvalidArgument;
+    case ZIPCCL_ERR_UNSUPPORTED:
+    case ZIPCCL_ERR_MISMATCH: return ncclInvalidUsage;
+    case ZIPCCL_ERR_NOMEM:
+    case ZIPCCL_ERR_IO: return ncclSystemError;
+    case ZIPCCL_ERR_ABORTED:
+    case ZIPCCL_ERR_TIMEOUT: return ncclRemoteError;
+    default: return ncclInternalError;
+    }
+}

@@ -1,0 +1,30 @@
+/*
+ * engine.h - the back end that compresses, a library of its own that is loaded when it is needed
+ *
+ * Only mode on needs kernels and a CUDA runtime of its own; so what is preloaded has neither, and
+ * libzipccl-nccl.so, which has both, is looked for beside it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef ZIPCCL_GPU_PRELOAD_ENGINE_H
+#define ZIPCCL_GPU_PRELOAD_ENGINE_H
+
+#include "gpu/preload/back_end.h"
+#include "gpu/preload/comms.h"
+
+/* True if the back end can be used; else 'why' tells what is missing. */
+bool zipccl_shim_engine_available(char *why, size_t room);
+
+/* Its functions; only after zipccl_shim_engine_available() said so. */
+const struct zipccl_shim_back_end *zipccl_shim_engine_table(void);
+
+/* Create the back end's communicator over 'comm'; collective.  TAKEN, or why it is not used. */
+enum zipccl_shim_reason zipccl_shim_engine_create(struct zipccl_shim_comm *comm);
+
+/* Fold its statistics into 'comm' and destroy it; 'abort': without waiting for what is under way. */
+void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort);
+
+/* What NCCL would call 'status'. */
+ncclResult_t zipccl_shim_engine_result(zipccl_status status);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * app.c - an ordinary NCCL program for tests of the preloaded library
+ *
+ * app SCENARIO NRANKS       ranks are threads
+ * app SCENARIO processes    ranks are processes, the unique id goes through the file $APP_ID
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#define _GNU_SOURCE
+#include "gpu/preload/tests/app.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+int wrong;
+
+static const struct {
+    const char *name;
+    void (*run)(struct app *app);
+} scenarios[] = {{"collectives", run_collectives},
+                 {"groups", run_groups},
+                 {"split", run_split},
+                 {"abort", run_abort},
+                 {"control", run_control}};
+
+static ncclUniqueId id;
+
+static void run_rank(struct app *app)
+{
+    CHECK_CUDA(cudaSetDevice(app->rank % 8));
+    CHECK_CUDA(cudaStreamCreate(&app->stream));
+    CHECK_NCCL(ncclCommInitRank(&app->comm, app->nranks, id, app->rank));
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
+        if (strcmp(scenarios[i].name, app->scenario) == 0)
+            scenarios[i].run(app);
+    if (app->comm != NULL)
+        CHECK_NCCL(ncclCommDestroy(app->comm));
+    CHECK_CUDA(cudaStreamDestroy(app->stream));
+}
+
+static void *rank_thread(void *arg)
+{
+    run_rank(arg);
+    return NULL;
+}
+
+static int run_threads(const char *scenario, int nranks)
+{
+    pthread_t threads[16];
+    struct app apps[16];
+
+    if (nranks < 1 || nranks > 16)
+        return 2;
+    CHECK_NCCL(ncclGetUniqueId(&id));
+    for (int r = 0; r < nranks; r++) {
+        apps[r] = (struct app){r, nranks, NULL, NULL, scenario};
+        if (pthread_create(&threads[r], NULL, rank_thread, &apps[r]) != 0)
+            return 2;
+    }
+    for (int r = 0; r < nranks; r++)
+        pthread_join(threads[r], NULL);
+    return 0;
+}
+
+static int number(const char *a, const char *b)
+{
+    const char *text = getenv(a) != NULL ? getenv(a) : getenv(b);
+
+    return text != NULL ? atoi(text) : -1;
+}
+
+/* Rank 0 writes the id beside its place and renames it. */
+static void share_id(const char *path, int rank)
+{
+    char draft[512];
+    FILE *file;
+
+    (void)snprintf(draft, sizeof draft, "%s.tmp", path);
+    if (rank == 0) {
+        CHECK_NCCL(ncclGetUniqueId(&id));
+        file = fopen(draft, "wb");
+        if (file == NULL || fwrite(&id, sizeof id, 1, file) != 1 || fclose(file) != 0 ||
+            rename(draft, path) != 0)
+            exit(2);
+        return;
+    }
+    for (int tries = 0; (file = fopen(path, "rb")) == NULL; tries++) {
+        if (tries > 3000)
+            exit(2);
+        usleep(10000);
+    }
+    if (fread(&id, sizeof id, 1, file) != 1)
+        exit(2);
+    (void)fclose(file);
+}
+
+static int run_process(const char *scenario)
+{
+    struct app app = {number("RANK", "OMPI_COMM_WORLD_RANK"),
+                      number("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"), NULL, NULL, scenario};
+    const char *path = getenv("APP_ID");
+
+    if (app.rank < 0 || app.nranks < 1 || path == NULL)
+        return 2;
+    share_id(path, app.rank);
+    run_rank(&app);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int version = 0, rc;
+
+    if (argc != 3)
+        return 2;
+    CHECK_NCCL(ncclGetVersion(&version));
+    rc = strcmp(argv[2], "processes") == 0 ? run_process(argv[1])
+                                           : run_threads(argv[1], atoi(argv[2]));
+    if (rc == 0)
+        printf("app %s: NCCL %d, wrong %d\n", argv[1], version, wrong);
+    return rc != 0 ? rc : wrong != 0;
+}

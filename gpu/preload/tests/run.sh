@@ -1,0 +1,258 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh - run the test program on the doubles with the preloaded library: run.sh FOLDER CASE
+#
+# FOLDER has what CMakeLists.txt built: double/ and old/ (libnccl.so.2, libcudart), lib/ (preloaded library
+# and back end), forwarding/ (libnccl.so.2 that forwards), the programs.
+set -u
+room=$1
+case=$2
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+preload=$room/lib/libzipccl-preload.so
+double=$room/double/libnccl.so.2
+# Sanitizers want to come before what is preloaded; they are in the program itself.
+export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS:-}"
+unset ZIPCCL_MODE ZIPCCL_NCCL
+
+fail() {
+    echo "$case: $*"
+    exit 1
+}
+
+# run NAME [VARIABLE=VALUE...] -- COMMAND...: what it writes goes to $work/NAME
+run() {
+    name=$1
+    shift
+    set_these=
+    while [ "$1" != -- ]; do
+        set_these="$set_these $1"
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086
+    env $set_these "$@" >"$work/$name" 2>&1
+    rc=$?
+    [ $rc -eq 0 ] || { cat "$work/$name"; fail "$name: exit code $rc"; }
+}
+
+has() {
+    grep -Eq -e "$2" "$work/$1" || { cat "$work/$1"; fail "$1: no line like '$2'"; }
+}
+
+hasnt() {
+    ! grep -Eq -e "$2" "$work/$1" || { cat "$work/$1"; fail "$1: a line like '$2'"; }
+}
+
+app=$room/zipccl_test_app
+on="LD_LIBRARY_PATH=$room/double LD_PRELOAD=$preload ZIPCCL_MODE=on ZIPCCL_CHOOSE=always ZIPCCL_MIN_BYTES=64K"
+reductions="ZIPCCL_REDUCTIONS=reduce_scatter,all_reduce"
+stats="ZIPCCL_STATS_FILE=$work/stats.json"
+
+case $case in
+plain)
+    run a LD_LIBRARY_PATH="$room/double" -- "$app" collectives 4
+    run b LD_LIBRARY_PATH="$room/double" -- "$app" groups 4
+    ;;
+off)
+    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_DEBUG=INFO "$stats" -- "$app" collectives 3
+    has a 'INFO mode off, NCCL 228'
+    hasnt a 'calls by what became'
+    [ ! -e "$work/stats.json" ] || fail "statistics in mode off"
+    ;;
+observe)
+    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_MIN_BYTES=64K "$stats" -- \
+        "$app" collectives 3
+    has a 'all_gather +12 .* observing 12'
+    has a 'all_reduce +12 .* op not selected 12'
+    has a 'rates assumed'
+    has a 'selected calls: .* ms'
+    has stats.json '"op": "alltoall", "calls": 6'
+    run b LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_MIN_BYTES=64K -- \
+        "$app" groups 3
+    has b 'alltoallv +9 '
+    ;;
+on)
+    # shellcheck disable=SC2086
+    run a $on $reductions "$stats" -- "$app" collectives 3
+    has a 'all_gather +12 .* given to the back end 12'
+    has a 'reduce +6 .* op not selected 6'
+    has a 'all_gather +12 +12 .* [1-9]\.[0-9]+ '
+    has stats.json '"op": "reduce_scatter", "calls": 12, "compressed": 12'
+    ;;
+groups)
+    # shellcheck disable=SC2086
+    run a $on -- "$app" groups 4
+    has a 'all_gather +24 .* given to the back end 24'
+    has a 'sendrecv +[0-9]+ +[1-9][0-9]* '
+    ;;
+split)
+    # shellcheck disable=SC2086
+    run a $on -- "$app" split 4
+    has a 'all_gather +7 .* given to the back end 7'
+    ;;
+abort)
+    # shellcheck disable=SC2086
+    run a $on -- "$app" abort 3
+    run b LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe -- "$app" abort 3
+    ;;
+single_thread)
+    # shellcheck disable=SC2086
+    run a $on LD_PRELOAD= LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MIN_BYTES=4K -- "$room/zipccl_test_loader"
+    has a 'several ranks in one thread 2'
+    ;;
+forwarding)
+    for mode in off observe on; do
+        run $mode LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MODE=$mode ZIPCCL_CHOOSE=always \
+            ZIPCCL_MIN_BYTES=64K ZIPCCL_DEBUG=INFO -- "$app" collectives 3
+        has $mode 'double/lib(nccl|cudart).so.[0-9]+, next on LD_LIBRARY_PATH'
+    done
+    has on 'all_gather +12 .* given to the back end 12'
+    run named LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_NCCL="$double" ZIPCCL_DEBUG=INFO -- "$app" groups 2
+    has named 'double/lib(nccl|cudart).so.[0-9]+, ZIPCCL_NCCL'
+    # Both at once: one of them does the work.
+    run both LD_LIBRARY_PATH="$room/forwarding:$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=on \
+        ZIPCCL_CHOOSE=always ZIPCCL_MIN_BYTES=64K -- "$app" collectives 3
+    has both 'all_gather +12 .* given to the back end 12'
+    [ "$(grep -c 'calls by what became' "$work/both")" -eq 1 ] || fail "two libraries counted"
+    ;;
+loader)
+    run a LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MODE=observe -- "$room/zipccl_test_loader"
+    has a 'all_gather +2 '
+    run b LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MODE=on -- "$room/zipccl_test_loader"
+    has b 'wrong 0'
+    ;;
+old)
+    for name in ncclAlltoAll ncclCommShrink ncclGroupSimulateEnd pncclGather; do
+        run $name LD_LIBRARY_PATH="$room/forwarding:$room/old" -- "$room/zipccl_test_loader" missing $name
+        has $name 'not there'
+    done
+    # What it exports stays: the same name with the whole double.
+    LD_LIBRARY_PATH="$room/forwarding:$room/double" "$room/zipccl_test_loader" missing ncclAlltoAll >/dev/null 2>&1 &&
+        fail "ncclAlltoAll is hidden although the library has it"
+    # shellcheck disable=SC2086
+    run a $on LD_LIBRARY_PATH="$room/old" -- "$app" groups 3
+    has a 'given to the back end'
+    LD_LIBRARY_PATH="$room/old" LD_PRELOAD="$preload" "$app" collectives 2 >"$work/b" 2>&1
+    [ $? -ne 0 ] || fail "a call of what is missing did not fail"
+    has b 'ncclAlltoAll was called, which NCCL 22809 .* does not have|undefined symbol: ncclAlltoAll'
+    ;;
+control)
+    # shellcheck disable=SC2086
+    run a $on ZIPCCL_CONTROL="$work/control" ZIPCCL_CONTROL_EVERY=3 APP_CONTROL="$work/control" -- "$app" control 3
+    has a 'compression is off from collective 1[0-9] on'
+    has a 'switched off by the control file [1-9]'
+    ;;
+verify)
+    # shellcheck disable=SC2086
+    run a $on $reductions ZIPCCL_VERIFY=1 -- "$app" collectives 3
+    has a 'verified all_gather: 12 calls equal, 0 not'
+    has a 'verified reduce_scatter: 12 calls equal, 0 not'
+    # shellcheck disable=SC2086
+    run b $on ZIPCCL_VERIFY=2 -- "$app" groups 3
+    has b 'verified sendrecv: [1-9]'
+    ;;
+mismatch)
+    bad=$(echo "$on" | sed "s#$preload#$room/corrupt/libzipccl-preload.so#")
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_VERIFY=2 "$app" collectives 2 >"$work/a" 2>&1
+    [ $? -eq 134 ] || { cat "$work/a"; fail "a mismatch did not end the process"; }
+    has a 'VERIFY: communicator without a name of 2 ranks, all_gather, count 70003, rank [01]: element 12345 of rank 0 is 0x7b7b, expected 0x.... by plain NCCL'
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_VERIFY=1 ZIPCCL_VERIFY_ACTION=disable "$app" collectives 2 >"$work/b" 2>&1
+    has b 'VERIFY: compression is disabled on communicator'
+    has b 'all_gather +8 .* given to the back end 2, disabled after a mismatch 6'
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_OPS=all_reduce ZIPCCL_VERIFY=1 "$app" collectives 2 >"$work/c" 2>&1
+    has c "VERIFY: .* all_reduce, count 70003, rank [01]: element 12345 is 0x7b7b, expected 0x.... by the plan's order"
+    # shellcheck disable=SC2086
+    env $bad ZIPCCL_OPS=sendrecv ZIPCCL_VERIFY=1 "$app" groups 3 >"$work/d" 2>&1
+    [ $? -eq 134 ] || { cat "$work/d"; fail "a mismatch of a message did not end the process"; }
+    has d 'VERIFY: .* sendrecv, count [0-9]+, rank [012]: element 12345 of rank [012] is 0x7b7b'
+    ;;
+nodes)
+    # Two nodes, as NCCL itself is told: what crosses between them is what compression gains on.
+    printf 'nic_Bps 3e9\nnics_per_node 1\n' >"$work/rates"
+    pids=
+    for rank in 0 1 2 3; do
+        env LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_MIN_BYTES=64K \
+            ZIPCCL_CLUSTER="$work/rates" NCCL_HOSTID=node$((rank / 2)) RANK=$rank WORLD_SIZE=4 APP_ID="$work/id" \
+            "$app" collectives processes >"$work/a.$rank" 2>&1 &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait "$pid" || { cat "$work"/a.*; fail "a rank failed"; }
+    done
+    has a.0 'all_gather +bf16 .* yes .*(fixed|exact)'
+    has a.0 "rates from $work/rates"
+    has a.0 'selected calls: .* [1-9][0-9.]* % less than NCCL'
+    hasnt a.1 'calls by what became'
+    ;;
+rates)
+    [ -x "$room/../zipccl" ] || { echo "skipped: no zipccl program in this build"; exit 77; }
+    "$room/../zipccl" cluster rates h100-8x8-400g >"$work/rates" || fail "no rates"
+    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_CLUSTER="$work/rates" -- \
+        "$app" collectives 2
+    has a "rates from $work/rates"
+    has a 'nic_Bps 4.8e\+10'
+    ;;
+twice)
+    cp "$double" "$work/libnccl-second.so"
+    run a LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MODE=observe -- \
+        "$room/zipccl_test_loader" twice "$work/libnccl-second.so"
+    has a 'NCCL is in this process twice: .*double/lib.* .*libnccl-second.so'
+    ;;
+settings)
+    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=maybe -- "$app" collectives 2
+    has a 'ZIPCCL_MODE=maybe: expected off, observe or on; zipccl is off'
+    run b LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_GROUPS=size=5 \
+        ZIPCCL_DEBUG_FILE="$work/log.%h.%p" -- "$app" collectives 2
+    cat "$work"/log.*.* >"$work/log" || fail "no log file"
+    has log 'process group not selected'
+    hasnt b ZIPCCL
+    ;;
+differ)
+    # Processes, since the settings are a process's: rank 1 has another least size, then another mode.
+    for other in ZIPCCL_MIN_BYTES=2M ZIPCCL_MODE=off ZIPCCL_MODE=observe; do
+        pids=
+        rm -f "$work/id"
+        for rank in 0 1 2; do
+            extra=
+            [ $rank -ne 1 ] || extra=$other
+            # shellcheck disable=SC2086
+            env $on RANK=$rank WORLD_SIZE=3 APP_ID="$work/id" $extra "$app" collectives processes \
+                >"$work/$other.$rank" 2>&1 &
+            pids="$pids $!"
+        done
+        for pid in $pids; do
+            wait "$pid" || { cat "$work/$other".*; fail "$other: a rank failed"; }
+        done
+        has "$other.0" 'rank 1 differs from rank 0 \((ZIPCCL_MODE|other ZIPCCL_ variables)\)'
+        has "$other.0" 'settings differ between ranks'
+        hasnt "$other.2" 'differs from rank'
+    done
+    # The other way round: rank 0, which makes the unique id, is off.
+    pids=
+    rm -f "$work/id"
+    for rank in 0 1; do
+        extra=
+        [ $rank -ne 0 ] || extra=ZIPCCL_MODE=off
+        # shellcheck disable=SC2086
+        env $on RANK=$rank WORLD_SIZE=2 APP_ID="$work/id" $extra "$app" collectives processes >"$work/zero.$rank" 2>&1 &
+        pids="$pids $!"
+    done
+    for pid in $pids; do
+        wait "$pid" || { cat "$work"/zero.*; fail "rank 0 off: a rank failed"; }
+    done
+    has zero.1 'runs without zipccl, or off'
+    ;;
+mpi)
+    # shellcheck disable=SC2086
+    run a $on APP_ID="$work/id" -- "$here/../../../tests/run_mpi.sh" 3 "$app" groups processes
+    has a 'all_gather +6 .* given to the back end 6'
+    [ "$(grep -c 'wrong 0' "$work/a")" -eq 3 ] || fail "not three ranks"
+    ;;
+*) fail "no such case" ;;
+esac
+echo "preload $case: ok"
