@@ -61,6 +61,9 @@ if(TARGET zipccl_gpu)
     endif()
 endif()
 
+if(NOT ZIPCCL_WITH_TESTS)
+    return()
+endif()
 zipccl_criterion_test(test_perf SOURCES tests/test_perf.c world_no_nccl.c
     LIBS zipccl_real zipccl::yajl)
 zipccl_plain_test(test_real SOURCES tests/test_real.c world_no_nccl.c LIBS zipccl_real)
