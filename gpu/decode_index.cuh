@@ -57,9 +57,9 @@ static __device__ inline uint32_t decode_first(const struct decode_launch *p, ui
     return p->in.batch.d_slots ? p->space.first[i] : i * p->superblocks;
 }
 
-/* Entries that a block takes at once, and the most chunks a directory is cut into. */
+/* Entries that a block takes at once, and the most chunks of a directory: one a lane of who adds them up. */
 #define DECODE_CHUNK       TEAM_THREADS
-#define DECODE_MOST_CHUNKS 256u
+#define DECODE_MOST_CHUNKS 32u
 
 /* No two messages' chunks meet: a message has at most 1 + superblocks / DECODE_CHUNK of them. */
 static __device__ __host__ inline uint32_t decode_first_chunk(uint32_t first, uint32_t i)

@@ -3,8 +3,8 @@
  *
  * Coding comes in two steps, because where a share lies follows from the sizes of all superblocks
  * before it: enc_code() finds everything out, with the variable bytes in a slot of their own, and
- * enc_place() writes share and directory entry where they belong.  In between the elements stay in
- * registers, but for fp32, which is read again from the caches.
+ * enc_place() writes share and directory entry where they belong.  In between the elements of bf16 stay in
+ * registers, those of other types are read again from the caches.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -21,7 +21,7 @@
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define ENC_KEEPS(SPLIT) false
 #else
-#define ENC_KEEPS(SPLIT) (enc_fields[SPLIT].size <= 2)
+#define ENC_KEEPS(SPLIT) ((SPLIT) == ZIPCCL_SPLIT_BF16)
 #endif
 
 /* A superblock between the two steps. */

@@ -135,7 +135,7 @@ static void test_vectors(void)
 /* Change byte 'at' in some ways; with 'mend' the header's check is made right again. */
 static void change(struct batch *batch, const struct gpu_message *m, size_t at, bool mend)
 {
-    static const uint8_t flips[] = {1, 0x10, 0x80, 0xff};
+    static const uint8_t flips[] = {1, 0x90, 0xff};
     for (size_t k = 0; k < sizeof flips; k++) {
         char name[64];
         snprintf(name, sizeof name, "%zu of %s, byte %zu ^ %02x", m->n, zipccl_dtype_name(m->dtype),
@@ -148,27 +148,27 @@ static void change(struct batch *batch, const struct gpu_message *m, size_t at, 
 }
 
 /* A message in every way that is not a message, or another one. */
-static void spoil(struct batch *batch, struct gpu_message m)
+static void spoil(struct batch *batch, struct gpu_message m, bool header)
 {
     size_t superblocks = (m.n + 16383) / 16384, directory = 32 + 32 * superblocks;
     struct data_random random = {m.n};
     batch->dtype = m.dtype;
-    for (size_t at = 0; at < 32; at++) {
+    for (size_t at = 0; header && at < 32; at++) {
         change(batch, &m, at, false);
         change(batch, &m, at, true);
     }
     for (size_t at = 32; at < directory && at < m.nbytes; at++)
         change(batch, &m, at, false);
-    for (size_t k = 0; k < 60 && directory < m.nbytes; k++)
+    for (size_t k = 0; k < 20 && directory < m.nbytes; k++)
         change(batch, &m, directory + data_next(&random) % (m.nbytes - directory), false);
     gpu_message_free(&m);
 }
 
-/* The first 'end' bytes, for each length. */
-static void cut(struct batch *batch, struct gpu_message m)
+/* The first 'end' bytes, for each length, or some. */
+static void cut(struct batch *batch, struct gpu_message m, size_t step)
 {
     batch->dtype = m.dtype;
-    for (size_t end = 0; end <= m.nbytes; end++) {
+    for (size_t end = 0; end <= m.nbytes; end += step) {
         char name[64];
         snprintf(name, sizeof name, "%zu of %s, cut to %zu", m.n, zipccl_dtype_name(m.dtype), end);
         uint8_t *copy = add(batch, m.wire, end, m.n, name);
@@ -193,15 +193,18 @@ static void test_changes(bool all)
     static const enum data_kind kinds[] = {DATA_GAUSS,  DATA_SPARSE,   DATA_SPOILED,
                                            DATA_PEAKED, DATA_CONSTANT, DATA_HALF_BITS};
     for (int t = 0; t < DATA_NUM_TYPES; t++) {
+        size_t step = all || t == 0 ? 1 : 5;
         for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
             for (int effort = 0; effort < ZIPCCL_NUM_EFFORTS; effort++)
                 if (all || t == 0 || (k + (size_t)t) % 3 == 0)
-                    spoil(&batch, message(data_types[t], kinds[k], (enum zipccl_effort)effort,
-                                          all ? 1700 : 400));
+                    spoil(&batch,
+                          message(data_types[t], kinds[k], (enum zipccl_effort)effort,
+                                  all ? 1700 : 400),
+                          all || (t == 0 && k == 0));
         if (all || t == 0)
-            spoil(&batch, message(data_types[t], DATA_GAUSS, ZIPCCL_EFFORT_FAST, 17000));
-        cut(&batch, message(data_types[t], DATA_GAUSS, ZIPCCL_EFFORT_FAST, 200));
-        cut(&batch, message(data_types[t], DATA_SPARSE, ZIPCCL_EFFORT_RATIO, 500));
+            spoil(&batch, message(data_types[t], DATA_GAUSS, ZIPCCL_EFFORT_FAST, 17000), all);
+        cut(&batch, message(data_types[t], DATA_GAUSS, ZIPCCL_EFFORT_FAST, 200), step);
+        cut(&batch, message(data_types[t], DATA_SPARSE, ZIPCCL_EFFORT_RATIO, 500), step);
         run(&batch, 2);
     }
 }

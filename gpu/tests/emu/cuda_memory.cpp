@@ -158,6 +158,9 @@ static cudaError_t copy_async(void *dst, const void *src, size_t nbytes, cudaMem
     if (error) {
         return set_last(error);
     }
+    if (nbytes == 0) {
+        return set_last(enqueue(stream, [] {}));
+    }
     StreamRef s = find_stream(stream);
     if (s && !s->capture && where(src, nbytes) == ON_HOST) {
         /* Pageable memory is read before the call returns. */
@@ -325,7 +328,11 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t nbytes, cudaStream_t stre
     if (nbytes && where(p, nbytes) < ON_HOST_PINNED) {
         return set_last(cudaErrorInvalidValue);
     }
-    return set_last(enqueue(stream, [p, value, nbytes] { memset(p, value, nbytes); }));
+    return set_last(enqueue(stream, [p, value, nbytes] {
+        if (nbytes) {
+            memset(p, value, nbytes);
+        }
+    }));
 }
 
 cudaError_t cudaMemset(void *p, int value, size_t nbytes)

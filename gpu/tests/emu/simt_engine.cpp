@@ -190,6 +190,7 @@ static void engine_run(Engine *e, Launch *l, uint64_t seed)
     e->rng = seed * 0x9E3779B97F4A7C15ull | 1;
     e->blocks.resize((size_t)l->options.resident);
     race_begin(e);
+    race_release(&l->clock_start); /* this thread's own start, which its fibers come after */
     bool more = true;
     for (;;) {
         refill(e, &more);

@@ -10,6 +10,9 @@ zipccl_plain_test(test_emu_nccl_errors SOURCES test_nccl_errors.cpp LIBS zipccl_
 zipccl_plain_test(test_emu_cuda SOURCES test_cuda.cpp LIBS zipccl_emu)
 if(ZIPCCL_HAVE_MPI)
     add_executable(test_emu_nccl_mpi test_nccl_mpi.cpp)
+    if(ZIPCCL_SANITIZE MATCHES "address")
+        target_sources(test_emu_nccl_mpi PRIVATE ${PROJECT_SOURCE_DIR}/core/tests/mpi_keep_loaded.c)
+    endif()
     # Open MPI's C library is enough for C++ too.
     target_link_libraries(test_emu_nccl_mpi PRIVATE emu_nccl_rank MPI::MPI_C)
     set_target_properties(test_emu_nccl_mpi PROPERTIES
@@ -69,4 +72,10 @@ if(ZIPCCL_HAVE_NVCC AND ZIPCCL_HAVE_NCCL)
         LD_LIBRARY_PATH=${ZIPCCL_EMU_LIBRARY_PATH} LD_PRELOAD=$<TARGET_FILE:emu_compact_plugin>
         $<TARGET_FILE:test_emu_unmodified>)
     add_dependencies(test_emu_unmodified zipccl_emu_nccl)
+endif()
+
+if(ZIPCCL_HAVE_NVCC)
+    add_test(NAME test_ptxas_gate COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_ptxas_gate.sh
+        ${CMAKE_CUDA_COMPILER})
+    set_tests_properties(test_ptxas_gate PROPERTIES TIMEOUT 120)
 endif()
