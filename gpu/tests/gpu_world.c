@@ -5,6 +5,7 @@
  */
 #include "gpu/tests/gpu_world.h"
 
+#include "core/tests/codec_data.h"
 #include "core/transport_mem.h"
 
 #include <stdio.h>
@@ -64,8 +65,11 @@ bool gpu_world_run(uint32_t nranks, uint32_t per_node, void (*fn)(struct gpu_ran
     struct gpu_world w = {.nranks = nranks, .fn = fn, .context = context};
     struct zipccl_transport *host[MAX_RANKS];
     pthread_t threads[MAX_RANKS];
+    struct data_random random = {1};
+    uint16_t first;
     bool ok = true;
 
+    data_gauss(&random, &first, 1, 1); /* makes its table before there are threads */
     for (uint32_t r = 0; r < nranks; r++)
         w.node_of[r] = r / per_node;
     if (ncclGetUniqueId(&w.id) != ncclSuccess ||

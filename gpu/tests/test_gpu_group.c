@@ -166,6 +166,8 @@ int main(void)
     char fixed[] = "fixed direct", exact[] = "exact direct", raw[] = "raw direct";
     bool ok = gpu_world_run(4, 2, groups, fixed);
 
+    if (RACE_CHECKED)
+        return ok ? 0 : 1;
     ok = gpu_world_run(4, 2, groups, exact) && ok;
     ok = gpu_world_run(4, 2, groups, raw) && ok;
     ok = gpu_world_run(4, 2, counts, totals) && ok;

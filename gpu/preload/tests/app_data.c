@@ -35,7 +35,8 @@ uint16_t *empty(size_t n)
         exit(2);
     memset(host, 0xff, n * 2 + 2);
     CHECK_CUDA(cudaMalloc((void **)&d, n * 2 + 2));
-    CHECK_CUDA(cudaMemcpy(d, host, n * 2, cudaMemcpyHostToDevice));
+    if (n > 0)
+        CHECK_CUDA(cudaMemcpy(d, host, n * 2, cudaMemcpyHostToDevice));
     free(host);
     return d;
 }
@@ -49,7 +50,8 @@ uint16_t *filled(int from, int tag, size_t n)
     for (size_t i = 0; i < n; i++)
         host[i] = value_of(from, tag, i);
     CHECK_CUDA(cudaMalloc((void **)&d, n * 2 + 2));
-    CHECK_CUDA(cudaMemcpy(d, host, n * 2, cudaMemcpyHostToDevice));
+    if (n > 0)
+        CHECK_CUDA(cudaMemcpy(d, host, n * 2, cudaMemcpyHostToDevice));
     free(host);
     return d;
 }
@@ -69,7 +71,8 @@ static uint16_t *fetch(struct app *app, const uint16_t *d, size_t n)
     if (host == NULL)
         exit(2);
     CHECK_CUDA(cudaStreamSynchronize(app->stream));
-    CHECK_CUDA(cudaMemcpy(host, d, n * 2, cudaMemcpyDeviceToHost));
+    if (n > 0)
+        CHECK_CUDA(cudaMemcpy(host, d, n * 2, cudaMemcpyDeviceToHost));
     return host;
 }
 
