@@ -58,6 +58,13 @@ if(TARGET zipccl_gpu)
             COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf_nccl.sh
             ${CMAKE_BINARY_DIR}/tests/perf_emulated WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         set_tests_properties(cli_perf_nccl PROPERTIES TIMEOUT 120)
+        # Launchers and scripts: once, without a sanitizer, is enough.
+        if(NOT ZIPCCL_SANITIZE)
+            add_test(NAME real_gpu COMMAND
+                ${PROJECT_SOURCE_DIR}/experiments/tests/test_real_gpu.sh ${CMAKE_BINARY_DIR}
+                WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+            set_tests_properties(real_gpu PROPERTIES TIMEOUT 120)
+        endif()
     endif()
 endif()
 
