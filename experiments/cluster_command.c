@@ -1,5 +1,5 @@
 /*
- * cluster_command.c - zipccl cluster list|show|rates|check|fit
+ * cluster_command.c - zipccl cluster list|show|plain|rates|check|fit
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -26,13 +26,15 @@ static const struct argp_option option_table[] = {
     {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 0},
     {0}};
 
-static const char doc[] = "Look at cluster descriptions."
-                          "\v  list           the bundled clusters\n"
-                          "  show NAME      every key with value, unit and source\n"
-                          "  rates NAME     what the preload library reads from ZIPCCL_CLUSTER\n"
-                          "  check FILE     read a description and tell what is wrong with it\n"
-                          "  fit ROWS...    fit links and codec to measured collectives; see "
-                          "'zipccl cluster fit --help'";
+static const char doc[] =
+    "Look at cluster descriptions."
+    "\v  list           the bundled clusters\n"
+    "  show NAME      every key with value, unit and source\n"
+    "  plain NAME     the same as plain text, which builds without YAML read\n"
+    "  rates NAME     what the preload library reads from ZIPCCL_CLUSTER\n"
+    "  check FILE     read a description and tell what is wrong with it\n"
+    "  fit ROWS...    fit links and codec to measured collectives; see "
+    "'zipccl cluster fit --help'";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -95,6 +97,25 @@ static zipccl_status show(const char *folder, const struct options *options,
     printf("%-26s %-14s %-7s %s\n", "key", "value", "base", "source");
     for (size_t i = 0; i < n; i++)
         show_setting(&settings[i]);
+    zipccl_cluster_close(file);
+    return ZIPCCL_OK;
+}
+
+/* Key, value and source a line, with tabs between: models/cluster_plain.c reads it. */
+static zipccl_status plain(const char *folder, const struct options *options,
+                           struct zipccl_error *error)
+{
+    struct zipccl_cluster_file *file;
+    struct zipccl_cluster cluster;
+    size_t n;
+
+    ZIPCCL_TRY(open_cluster(options->name, folder, options, &file, &cluster, error));
+    const struct zipccl_cluster_setting *settings = zipccl_cluster_settings(file, &n);
+
+    printf("# a cluster of zipccl as plain text: key, value and source, with tabs between\n");
+    printf("name\t%s\ndescription\t%s\n", cluster.name, cluster.description);
+    for (size_t i = 0; i < n; i++)
+        printf("%s\t%s\t%s\n", settings[i].key, settings[i].text, settings[i].source);
     zipccl_cluster_close(file);
     return ZIPCCL_OK;
 }
@@ -162,22 +183,23 @@ static zipccl_status list(const char *folder, const struct options *options,
 
 static int run(const struct options *options)
 {
-    static const char *const actions[] = {"list", "show", "rates", "check", "fit", NULL};
+    static const char *const actions[] = {"list", "show", "plain", "rates", "check", "fit", NULL};
     struct zipccl_error error = {""};
     char folder[4096];
     zipccl_status status;
 
     if (options->action == NULL)
-        return zipccl_usage_error(program, "cluster: say list, show, rates, check or fit");
+        return zipccl_usage_error(program, "cluster: say list, show, plain, rates, check or fit");
     const char *nearest = zipccl_nearest_name(options->action, actions);
     bool is_list = strcmp(options->action, "list") == 0;
     bool is_show = strcmp(options->action, "show") == 0;
+    bool is_plain = strcmp(options->action, "plain") == 0;
     bool is_rates = strcmp(options->action, "rates") == 0;
 
-    if (!is_list && !is_show && !is_rates && strcmp(options->action, "check") != 0)
+    if (!is_list && !is_show && !is_plain && !is_rates && strcmp(options->action, "check") != 0)
         return zipccl_usage_error(program, "cluster: unknown action '%s'; %s%s%s", options->action,
                                   nearest != NULL ? "did you mean '"
-                                                  : "say list, show, rates, check or fit",
+                                                  : "say list, show, plain, rates, check or fit",
                                   nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
     if (is_list && options->name != NULL)
         return zipccl_usage_error(program, "cluster list: unexpected argument '%s'", options->name);
@@ -187,6 +209,7 @@ static int run(const struct options *options)
     if (status == ZIPCCL_OK)
         status = is_list    ? list(folder, options, &error)
                  : is_show  ? show(folder, options, &error)
+                 : is_plain ? plain(folder, options, &error)
                  : is_rates ? rates(folder, options, &error)
                             : check(folder, options, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
@@ -195,8 +218,9 @@ static int run(const struct options *options)
 int zipccl_cluster_command(int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, "list|show NAME|rates NAME|check FILE|fit ROWS...", doc, NULL,
-        NULL,         NULL};
+        option_table, parse_option, "list|show NAME|plain NAME|rates NAME|check FILE|fit ROWS...",
+        doc,          NULL,         NULL,
+        NULL};
     struct options options = {0};
     bool helped;
 

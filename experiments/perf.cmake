@@ -59,9 +59,19 @@ if(TARGET zipccl_gpu)
             COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf_nccl.sh
             ${CMAKE_BINARY_DIR}/tests/perf_emulated WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         set_tests_properties(cli_perf_nccl PROPERTIES TIMEOUT 120)
+        # Launchers and scripts: once, without a sanitizer, is enough.
+        if(NOT ZIPCCL_SANITIZE)
+            add_test(NAME real_gpu COMMAND
+                ${PROJECT_SOURCE_DIR}/experiments/tests/test_real_gpu.sh ${CMAKE_BINARY_DIR}
+                WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+            set_tests_properties(real_gpu PROPERTIES TIMEOUT 120)
+        endif()
     endif()
 endif()
 
+if(NOT ZIPCCL_WITH_TESTS)
+    return()
+endif()
 zipccl_criterion_test(test_perf SOURCES tests/test_perf.c world_no_nccl.c
     LIBS zipccl_real zipccl::yajl)
 zipccl_plain_test(test_real SOURCES tests/test_real.c world_no_nccl.c LIBS zipccl_real)

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "experiments/bundle_command.h"
 #include "experiments/cluster_command.h"
 #include "experiments/codec_command.h"
 #include "experiments/compare_command.h"
@@ -46,6 +47,8 @@ static const struct command {
      zipccl_cluster_command},
     {"plan", "what would be chosen for one collective, why, and where that flips",
      zipccl_plan_command},
+    {"bundle", "pack results and what they ran on into one file to send back",
+     zipccl_bundle_command},
     {"version", "print the version; --build tells how it was built", run_version},
     {"help", "print this, or the help of a command", run_help},
 };

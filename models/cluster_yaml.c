@@ -9,7 +9,9 @@
 #include "models/cluster_keys.h"
 #include "models/yaml_file.h"
 
+#ifndef ZIPCCL_NO_YAML
 #include <cyaml/cyaml.h>
+#endif
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,8 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
     [KEY_MACHINE_CORES] = "machine.cores",
 };
 
+/* Without libcyaml cluster_plain.c reads plain text instead. */
+#ifndef ZIPCCL_NO_YAML
 /* A section maps onto a run of 'values' that starts at 'first'; libcyaml sees it as a struct. */
 #define VALUE(key_, first_, id_)    VALUE_AS(key_, first_, id_, CYAML_FLAG_DEFAULT)
 #define OPTIONAL(key_, first_, id_) VALUE_AS(key_, first_, id_, CYAML_FLAG_OPTIONAL)
@@ -322,6 +326,8 @@ void zipccl_cluster_yaml_free(struct zipccl_cluster_yaml *yaml)
     if (yaml != NULL)
         cyaml_free(&config, &top_schema, yaml, 0);
 }
+
+#endif
 
 /* Levenshtein distance of short names. */
 static unsigned distance(const char *a, const char *b)

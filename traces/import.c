@@ -30,21 +30,6 @@ static const struct zipccl_import_format *const formats[] = {
 
 #define NFORMATS (sizeof formats / sizeof formats[0])
 
-void zipccl_import_options_init(struct zipccl_import_options *options)
-{
-    memset(options, 0, sizeof *options);
-    options->dtype = ZIPCCL_BFLOAT16;
-    options->grad_dtype = ZIPCCL_FLOAT32;
-}
-
-void zipccl_import_report_free(struct zipccl_import_report *report)
-{
-    if (report == NULL)
-        return;
-    free(report->items);
-    memset(report, 0, sizeof *report);
-}
-
 const char *zipccl_import_format_name(size_t i)
 {
     return i < NFORMATS ? formats[i]->name : NULL;

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef ZIPCCL_NO_ZLIB
 #include <zlib.h>
+#endif
 
 #define BUFFER 65536
 
@@ -20,7 +22,9 @@ struct zipccl_lines {
     FILE *file;
     char *path;
     bool gzip, member_done, at_end;
+#ifndef ZIPCCL_NO_ZLIB
     z_stream z;
+#endif
     unsigned char in[BUFFER], out[BUFFER];
     size_t pos, len; /* of 'out' */
     char *line;
@@ -49,12 +53,17 @@ static zipccl_status detect(struct zipccl_lines *lines, struct zipccl_error *err
         lines->len = n;
         return ZIPCCL_OK;
     }
+#ifdef ZIPCCL_NO_ZLIB
+    return zipccl_place_fail(&at, "a gzip stream, expected plain text: this build has no zlib "
+                                  "(gunzip the file first)");
+#else
     lines->z.next_in = lines->in;
     lines->z.avail_in = (uInt)n;
     if (inflateInit2(&lines->z, 16 + MAX_WBITS) != Z_OK)
         return zipccl_place_nomem(&at);
     lines->gzip = true;
     return ZIPCCL_OK;
+#endif
 }
 
 zipccl_status zipccl_lines_open(const char *path, struct zipccl_lines **out,
@@ -78,6 +87,7 @@ zipccl_status zipccl_lines_open(const char *path, struct zipccl_lines **out,
     return ZIPCCL_OK;
 }
 
+#ifndef ZIPCCL_NO_ZLIB
 static zipccl_status refill_input(struct zipccl_lines *lines, struct zipccl_error *error)
 {
     struct zipccl_place at = {lines->path, lines->number + 1, error};
@@ -129,10 +139,14 @@ static zipccl_status fill_gzip(struct zipccl_lines *lines, struct zipccl_error *
     return ZIPCCL_OK;
 }
 
+#endif
+
 static zipccl_status fill(struct zipccl_lines *lines, struct zipccl_error *error)
 {
+#ifndef ZIPCCL_NO_ZLIB
     if (lines->gzip)
         return fill_gzip(lines, error);
+#endif
     lines->pos = 0;
     lines->len = fread(lines->out, 1, BUFFER, lines->file);
     if (ferror(lines->file))
@@ -206,8 +220,10 @@ void zipccl_lines_close(struct zipccl_lines *lines)
 {
     if (lines == NULL)
         return;
+#ifndef ZIPCCL_NO_ZLIB
     if (lines->gzip)
         inflateEnd(&lines->z);
+#endif
     if (lines->file != NULL)
         fclose(lines->file);
     free(lines->line);

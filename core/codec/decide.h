@@ -115,9 +115,10 @@ enum zipccl_verdict {
  * bits      estimate of the Gaussian's program at phase of 'x' for all 'nsampled' exponents
  * spread    sum of the squares of what 'nsub' sub-blocks are away from the common location
  */
-static ZIPCCL_HOSTDEV inline enum zipccl_verdict zipccl_verdict_of(uint32_t bits, uint32_t nsampled,
-                                                                   uint32_t exponent_bits, int x,
-                                                                   uint32_t spread, uint32_t nsub)
+static ZIPCCL_TABLEDEV inline enum zipccl_verdict zipccl_verdict_of(uint32_t bits,
+                                                                    uint32_t nsampled,
+                                                                    uint32_t exponent_bits, int x,
+                                                                    uint32_t spread, uint32_t nsub)
 {
     if (bits >= (exponent_bits + ZIPCCL_HOPELESS_BITS) * nsampled)
         return ZIPCCL_IS_HOPELESS;

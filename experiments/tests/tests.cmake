@@ -52,3 +52,6 @@ set_tests_properties(cli_generate PROPERTIES TIMEOUT 300)
 add_test(NAME cli_plan COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_plan.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_plan PROPERTIES TIMEOUT 300)
+add_test(NAME cli_bundle COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_bundle.sh
+    ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(cli_bundle PROPERTIES TIMEOUT 60)

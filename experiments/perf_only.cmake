@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# perf_only.cmake - zipccl-perf without YAML, protobuf, archive and zlib: own traces, plain clusters
+#
+# Libraries have the names that they have in a full build, with fewer sources: models, traces, what of
+# sim real runs share, and the programs that run collectives.  JSON is third_party/yajl's.
+add_compile_definitions(ZIPCCL_NO_YAML ZIPCCL_NO_ZLIB)
+
+# zipccl_part(NAME FOLDER SOURCES...) - a library of sources of one folder
+function(zipccl_part name folder)
+    list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+    zipccl_library(${name} ${ARGN})
+endfunction()
+
+zipccl_part(zipccl_models models units.c cluster.c cluster_names.c cluster_yaml.c cluster_plain.c)
+target_link_libraries(zipccl_models PUBLIC zipccl_core)
+zipccl_part(zipccl_traces traces arena.c check.c import_defaults.c info.c iterate.c json.c lines.c
+    place.c safetensors.c safetensors_layout.c trace_check.c trace_check_coll.c trace_load.c
+    trace_parse_coll.c trace_parse_event.c trace_parse_header.c trace_reader.c)
+target_link_libraries(zipccl_traces PUBLIC zipccl_core PRIVATE zipccl::yajl)
+zipccl_part(zipccl_program sim account.c flow.c fold.c gaussian.c pricing.c program.c
+    program_calls.c result.c samples.c timeline.c times.c)
+target_link_libraries(zipccl_program PUBLIC zipccl_models zipccl_traces PRIVATE m)
+zipccl_part(zipccl_analysis analysis document.c)
+target_link_libraries(zipccl_analysis PUBLIC zipccl_core PRIVATE zipccl::yajl m)
+
+zipccl_part(zipccl_programs experiments program.c json_notes.c json_put.c launch.c on_signal.c
+    output.c progress.c report_table.c report_reasons.c report_json.c report_csv.c)
+target_link_libraries(zipccl_programs PUBLIC zipccl_core PRIVATE zipccl_analysis zipccl::yajl m)
+target_compile_definitions(zipccl_programs PRIVATE
+    ZIPCCL_VERSION="${PROJECT_VERSION}"
+    ZIPCCL_BUILD_MPI=$<BOOL:${ZIPCCL_HAVE_MPI}>
+    ZIPCCL_BUILD_TYPE="${CMAKE_BUILD_TYPE}"
+    ZIPCCL_BUILD_SANITIZE="${ZIPCCL_SANITIZE}")
+zipccl_part(zipccl_import_programs experiments import_print.c open_cluster.c relative_path.c
+    spare_trace.c)
+target_link_libraries(zipccl_import_programs PUBLIC zipccl_programs zipccl_traces zipccl_models)
+file(RELATIVE_PATH ZIPCCL_CLUSTER_DIR ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/models/clusters)
+target_compile_definitions(zipccl_import_programs PRIVATE
+    ZIPCCL_CLUSTER_DIR="${ZIPCCL_CLUSTER_DIR}")
+zipccl_part(zipccl_bench_data experiments bench_input.c machine.c)
+target_link_libraries(zipccl_bench_data PUBLIC zipccl_core PRIVATE zipccl_traces m)
+zipccl_part(zipccl_replay_input experiments replay_own.c replay_note.c)
+target_link_libraries(zipccl_replay_input PUBLIC zipccl_import_programs zipccl_program)
+if(ZIPCCL_HAVE_MPI)
+    zipccl_part(zipccl_world_mpi experiments world_mpi.c)
+    target_link_libraries(zipccl_world_mpi PUBLIC zipccl_mpi zipccl_programs)
+endif()
+include(device_check.cmake)
+include(perf.cmake)

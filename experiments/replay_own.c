@@ -1,0 +1,38 @@
+/*
+ * replay_own.c - what a replay is given, in builds that read zipccl's own traces alone
+ *
+ * It stands for replay_input.c, which imports files of other tools on the way.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#include "experiments/replay_input.h"
+
+#include "traces/safetensors.h"
+
+#include <string.h>
+
+zipccl_status zipccl_replay_input_load(const char *path,
+                                       const struct zipccl_import_options *options, uint64_t ngpus,
+                                       struct zipccl_replay_input *input,
+                                       struct zipccl_error *error)
+{
+    struct zipccl_error why = {""};
+    zipccl_status status;
+
+    (void)options;
+    (void)ngpus;
+    memset(input, 0, sizeof *input);
+    status = zipccl_trace_load(path, &input->trace, &why);
+    if (status == ZIPCCL_OK)
+        return status;
+    return zipccl_fail(error, status,
+                       "%.420s (this build reads zipccl's own traces alone: 'zipccl trace import' "
+                       "of a full build makes one)",
+                       why.text);
+}
+
+void zipccl_replay_input_release(struct zipccl_replay_input *input)
+{
+    zipccl_trace_destroy(input->trace);
+    memset(input, 0, sizeof *input);
+}
