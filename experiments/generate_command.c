@@ -89,21 +89,7 @@ static zipccl_status read_cluster(struct zipccl_generate_options *o, struct zipc
     return ZIPCCL_OK;
 }
 
-/* "/a/b/../c" becomes "/a/c"; the program's own folder has no links in it. */
-static void drop_dots(char *path)
-{
-    char *dots;
-
-    while ((dots = strstr(path, "/../")) != NULL) {
-        char *before = dots;
-
-        while (before > path && before[-1] != '/')
-            before--;
-        memmove(before, dots + 4, strlen(dots + 4) + 1);
-    }
-}
-
-/* Paths at the command line start at the current folder, in a trace at its own; NULL: none. */
+/* Paths at the command line start at the current folder, in a trace at its own; "": none. */
 static zipccl_status find_samples(const struct zipccl_generate_options *o, char *path,
                                   size_t path_size, char *name, size_t name_size,
                                   struct zipccl_error *error)
@@ -119,12 +105,10 @@ static zipccl_status find_samples(const struct zipccl_generate_options *o, char 
         return zipccl_relative_path(path, o->out, name, name_size, error);
     }
     ZIPCCL_TRY(zipccl_beside_program(ZIPCCL_SAMPLES_DIR, folder, sizeof folder, error));
-    drop_dots(folder);
     if (snprintf(path, path_size, "%s/%s.safetensors", folder,
                  o->workload.model.experts > 0 ? "moe" : "dense") >= (int)path_size)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--samples: the path is too long");
-    snprintf(name, name_size, "%s", path);
-    return ZIPCCL_OK;
+    return zipccl_relative_real_path(path, o->out, name, name_size, error);
 }
 
 static zipccl_status write_trace(const struct zipccl_generate_options *o,

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,21 +50,12 @@ static zipccl_status absolute(const char *path, char out[PATH_MAX], struct zipcc
     return ZIPCCL_OK;
 }
 
-zipccl_status zipccl_relative_path(const char *path, const char *from, char *out, size_t size,
-                                   struct zipccl_error *error)
+/* From 'folder' to 'target', both absolute and without dots. */
+static zipccl_status between(const char *path, const char *folder, const char *target, char *out,
+                             size_t size, struct zipccl_error *error)
 {
-    char target[PATH_MAX], folder[PATH_MAX];
     size_t same = 0, n = 0;
 
-    if (path[0] == '/')
-        return snprintf(out, size, "%s", path) < (int)size
-                   ? ZIPCCL_OK
-                   : zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: path is too long", path);
-    ZIPCCL_TRY(absolute(path, target, error));
-    ZIPCCL_TRY(absolute(from, folder, error));
-    char *file = strrchr(folder, '/');
-    if (file != NULL)
-        *file = '\0';
     /* The names that both begin with. */
     for (size_t i = 0; folder[i] == target[i] || (folder[i] == '\0' && target[i] == '/'); i++) {
         if (folder[i] == '\0' || target[i] == '/')
@@ -78,4 +70,39 @@ zipccl_status zipccl_relative_path(const char *path, const char *from, char *out
     if (snprintf(out + n, size - n, "%s", target + same + 1) >= (int)(size - n))
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: path is too long", path);
     return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_relative_path(const char *path, const char *from, char *out, size_t size,
+                                   struct zipccl_error *error)
+{
+    char target[PATH_MAX], folder[PATH_MAX];
+
+    if (path[0] == '/')
+        return snprintf(out, size, "%s", path) < (int)size
+                   ? ZIPCCL_OK
+                   : zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: path is too long", path);
+    ZIPCCL_TRY(absolute(path, target, error));
+    ZIPCCL_TRY(absolute(from, folder, error));
+    char *file = strrchr(folder, '/');
+    if (file != NULL)
+        *file = '\0';
+    return between(path, folder, target, out, size, error);
+}
+
+zipccl_status zipccl_relative_real_path(const char *path, const char *from, char *out, size_t size,
+                                        struct zipccl_error *error)
+{
+    char target[PATH_MAX], folder[PATH_MAX], above[PATH_MAX];
+    const char *slash = strrchr(from, '/');
+    int n = slash == NULL ? 1 : slash == from ? 1 : (int)(slash - from);
+
+    if (snprintf(above, sizeof above, "%.*s", n, slash == NULL ? "." : from) >= (int)sizeof above)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: path is too long", from);
+    if (realpath(path, target) == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", path, strerror(errno));
+    if (realpath(above, folder) == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", above, strerror(errno));
+    if (folder[1] == '\0')
+        folder[0] = '\0';
+    return between(path, folder, target, out, size, error);
 }

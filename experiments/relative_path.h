@@ -18,4 +18,11 @@
 zipccl_status zipccl_relative_path(const char *path, const char *from, char *out, size_t size,
                                    struct zipccl_error *error);
 
+/*
+ * The same of a file that exists, absolute or not, from a folder that exists, links followed: right
+ * as long as both are moved together.  ZIPCCL_ERR_IO if one is missing.
+ */
+zipccl_status zipccl_relative_real_path(const char *path, const char *from, char *out, size_t size,
+                                        struct zipccl_error *error);
+
 #endif

@@ -11,9 +11,11 @@
 #include "traces/info.h"
 #include "traces/safetensors.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool is_known(const char *path)
 {
@@ -148,6 +150,17 @@ static zipccl_status refuse_known(const char *path, struct zipccl_error *error)
     return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s", why.text);
 }
 
+/* Tensors that a trace names and that are not there: told here, where it is known who names them. */
+static zipccl_status check_samples(const struct zipccl_trace *trace, struct zipccl_error *error)
+{
+    if (trace->samples_path == NULL || access(trace->samples_path, F_OK) == 0)
+        return ZIPCCL_OK;
+    return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                       "%.160s:1: samples '%.120s', expected the tensors at %.160s: %s; move them "
+                       "together with the trace, or write it again",
+                       trace->path, trace->header.samples, trace->samples_path, strerror(errno));
+}
+
 /* A folder may hold a trace or profiler files; the reader of traces knows of the former alone. */
 static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
                                 struct zipccl_error *error)
@@ -177,8 +190,13 @@ zipccl_status zipccl_replay_input_load(const char *path,
     if (!is_foreign(path)) {
         ZIPCCL_TRY(refuse_known(path, error));
         ZIPCCL_TRY(load_trace(path, &input->trace, error));
-        if (given == NULL)
-            return ZIPCCL_OK;
+        if (given == NULL) {
+            zipccl_status status = check_samples(input->trace, error);
+
+            if (status != ZIPCCL_OK)
+                zipccl_replay_input_release(input);
+            return status;
+        }
         zipccl_replay_input_release(input);
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.300s: is a trace; %s is for files to import",
                            path, given);

@@ -10,13 +10,13 @@
  */
 #include "sim/times.h"
 
+#include "sim/kernels.h"
 #include "sim/platform.h"
 #include "sim/stage.h"
 
 #include <inttypes.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
-#include <simgrid/exec.h>
 #include <simgrid/semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +36,7 @@ struct schedule {
     const struct zipccl_pricing *pricing;
     struct zipccl_times *times;
     struct zipccl_platform platform; /* T1 */
+    struct zipccl_kernels *kernels;  /* T1 */
     struct zipccl_stage *stage;      /* T2; else NULL */
     int mode;
     struct actor *actors;   /* [nranks * nstreams] */
@@ -77,30 +78,43 @@ static void finish(struct schedule *s, uint32_t op, uint32_t rank)
 }
 
 /* A kernel needs SMs and memory, so codec work beside it slows it where that is what it lacks. */
-static void run_compute(struct schedule *s, const struct zipccl_program_event *e, uint32_t rank)
+static void run_compute(struct schedule *s, uint32_t op, const struct zipccl_program_event *e,
+                        struct actor *a)
 {
-    sg_host_t hosts[2];
-    double work[2] = {e->sm_s[rank] * ZIPCCL_PLATFORM_SPEED, e->hbm_bytes[rank]};
-    double nbytes[4] = {0, 0, 0, 0};
-    int first = work[0] > 0 ? 0 : 1, last = work[1] > 0 ? 2 : 1;
-    sg_exec_t task;
+    uint32_t rank = a->rank;
+    struct zipccl_kernel_work work = {e->sm_s[rank], e->hbm_bytes[rank], e->compute_s[rank]};
+    zipccl_status status;
 
-    if (e->compute_s[rank] <= 0)
+    if (work.alone_s <= 0)
         return;
     if (e->communication) {
-        sg_actor_sleep_for(e->compute_s[rank]);
+        sg_actor_sleep_for(work.alone_s);
         return;
     }
     if (s->stage != NULL) {
-        zipccl_exec_sim_kernel(zipccl_stage_platform(s->stage), rank, e->sm_s[rank],
-                               e->hbm_bytes[rank], e->compute_s[rank]);
+        zipccl_exec_sim_kernel(zipccl_stage_platform(s->stage), rank, work.sm_s, work.hbm_bytes,
+                               work.alone_s);
         return;
     }
-    hosts[0] = s->platform.sm[rank];
-    hosts[1] = s->platform.hbm[rank];
-    task = sg_actor_parallel_exec_init(last - first, hosts + first, work + first, nbytes);
-    sg_exec_start(task);
-    sg_exec_wait(task);
+    status = zipccl_kernels_run(s->kernels, op, rank, &work, a->wake);
+    if (status != ZIPCCL_OK)
+        s->status = status;
+}
+
+/* 'flow' among 'members', which takes SMs and memory of those that code. */
+static zipccl_status run_flow(struct schedule *s, const struct zipccl_flow *flow,
+                              const uint32_t *members)
+{
+    zipccl_status status;
+
+    for (uint32_t i = 0; flow->codec_s != NULL && i < flow->nranks; i++)
+        if (flow->codec_s[i] > 0)
+            zipccl_kernels_disturb(s->kernels, members[i]);
+    status = zipccl_flow_run(flow, members, &s->platform);
+    for (uint32_t i = 0; flow->codec_s != NULL && i < flow->nranks; i++)
+        if (flow->codec_s[i] > 0)
+            zipccl_kernels_calm(s->kernels, members[i]);
+    return status;
 }
 
 static void run_collective(struct schedule *s, uint32_t op, const struct zipccl_program_event *e,
@@ -118,7 +132,7 @@ static void run_collective(struct schedule *s, uint32_t op, const struct zipccl_
     for (uint32_t i = 0; i < e->group->size; i++)
         s->times->start[slot(s, op, members[i])] = start;
     if (price->flow != NULL) {
-        zipccl_status status = zipccl_flow_run(price->flow, members, &s->platform);
+        zipccl_status status = run_flow(s, price->flow, members);
 
         if (status != ZIPCCL_OK)
             s->status = status;
@@ -174,7 +188,7 @@ static void run_op(struct schedule *s, uint32_t op, struct actor *a)
         run_collective(s, op, e, a);
         return;
     }
-    run_compute(s, e, a->rank);
+    run_compute(s, op, e, a);
     finish(s, op, a->rank);
 }
 
@@ -251,6 +265,7 @@ static void release(struct schedule *s)
     free(s->ops_of);
     free(s->waiting);
     free(s->actors);
+    zipccl_kernels_destroy(s->kernels);
     zipccl_platform_release(&s->platform);
 }
 
@@ -293,6 +308,9 @@ zipccl_status zipccl_schedule_run(const struct zipccl_program *program,
         zipccl_fail(error, status, "out of memory");
     else
         status = zipccl_platform_load(&pricing->cluster, ZIPCCL_PLATFORM_FLOWS, &s.platform, error);
+    if (status == ZIPCCL_OK &&
+        zipccl_kernels_create(&s.platform, program->nops, &s.kernels) != ZIPCCL_OK)
+        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     if (status == ZIPCCL_OK)
         status = run(&s, &s.platform, error);
     release(&s);

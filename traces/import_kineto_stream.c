@@ -139,7 +139,8 @@ static zipccl_status unzip(struct source *s)
         if (s->z.avail_in == 0)
             ZIPCCL_TRY(fill(s));
         if (s->z.avail_in == 0 && !s->member_done)
-            return zipccl_place_fail(&at, "the gzip stream is cut, expected more of it");
+            return zipccl_place_fail(
+                &at, "the gzip stream is cut after %ld bytes, expected more of it", ftell(s->file));
         if (s->z.avail_in == 0)
             return ZIPCCL_OK;
         if (s->member_done) {

@@ -100,7 +100,8 @@ static zipccl_status refill_input(struct zipccl_lines *lines, struct zipccl_erro
     if (n > 0)
         return ZIPCCL_OK;
     if (!lines->member_done)
-        return zipccl_place_fail(&at, "the gzip stream is cut, expected more of it");
+        return zipccl_place_fail(&at, "the gzip stream is cut after %ld bytes, expected more of it",
+                                 ftell(lines->file));
     lines->at_end = true;
     return ZIPCCL_OK;
 }

@@ -52,6 +52,15 @@ works "ok: qwen3-0.6b" "$zipccl" trace check fsdp.jsonl.gz
 works "nothing measured" "$zipccl" trace info fsdp.jsonl.gz
 grep -q "names bound, .* 0 missing" out || failed "no samples bound: $(cat out)"
 works "end to end" "$zipccl" replay fsdp.jsonl.gz -c h100-8x8-400g --set nodes=1 -f t0
+# Tensors are named from the trace's folder, of which links are followed, and told where they are missing.
+zcat fsdp.jsonl.gz | head -1 | grep -q '"samples":"\.\./.*dense.safetensors"' || failed "samples by an absolute path"
+mkdir -p deep/er && ln -s deep/er link
+$generate -m llama3-8b --dp 8 -q -o link/t.jsonl || failed "into a link"
+grep -q "names bound, .* 0 missing" <("$zipccl" trace info deep/er/t.jsonl) || failed "no samples from a link"
+mkdir -p far/away/from/here && sed '1s|"samples":"|&lost/|' link/t.jsonl >far/t.jsonl
+refuses "dense.safetensors', expected the tensors at far/lost/" "$zipccl" replay far/t.jsonl -c h100-8x8-400g --set nodes=1
+head -c 500 fsdp.jsonl.gz >cut.jsonl.gz
+refuses "the gzip stream is cut after 500 bytes" "$zipccl" replay cut.jsonl.gz -c h100-8x8-400g --set nodes=1
 works "wrote" $generate -m config.json --tp 2 --sp --dp 2 --peak 100TFLOPS --mfu 0.5 -o peak.jsonl
 grep -q '"duration_s"' peak.jsonl || failed "no durations in peak.jsonl"
 grep -q '"flops"' peak.jsonl && failed "flops in peak.jsonl, which would be taken before durations"

@@ -199,6 +199,67 @@ static void test_codec_memory(void)
     stop(&s);
 }
 
+/* 'seconds' of fixed time in stream 1 or 2 before what comes next there. */
+static void delay(struct toy *t, double seconds, uint32_t stream)
+{
+    toy_add(t, ZIPCCL_EVENT_COMMUNICATION, stream, 0)->duration_s = seconds;
+}
+
+/*
+ * Kernels that start together are timed together until one meets other work.  The alltoall of half
+ * the ranks inside a node, 3 blocks to encode and 3 to decode, takes half of the SMs for
+ * 6 * 6.25e6 / 100e9 s.
+ */
+static void test_meetings(void)
+{
+    struct setup s = {.cluster = toy_cluster()};
+    double lost = 0.5 * 6 * 6.25e6 / 100e9;
+    struct zipccl_event *e;
+    struct toy t;
+
+    printf("codec work on ranks 0 to 3, in the middle of a kernel of all, delays their kernels\n");
+    toy_init(&t, 8);
+    toy_compute(&t, 0.020, 0);
+    delay(&t, 0.004, 1);
+    e = toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_BFLOAT16, B10MS / 2, 1, 0);
+    e->group = 1;
+    e->ranks = t.ranks;
+    e->nranks = 4;
+    check("step", run(&s, &t, ZIPCCL_STEP_COMPRESSED, ZIPCCL_FIDELITY_T1, 2)->step_s, 0.020 + lost);
+    check("slowed", s.run.step->codec_slow_s, lost);
+    stop(&s);
+    printf("and not those of the others, whose next kernel takes 1 ms\n");
+    e = toy_compute(&t, 0.001, 1);
+    e->ranks = t.ranks + 4;
+    e->nranks = 4;
+    check("step", run(&s, &t, ZIPCCL_STEP_COMPRESSED, ZIPCCL_FIDELITY_T1, 2)->step_s, 0.021);
+    check("slowed", s.run.step->codec_slow_s, 0);
+    stop(&s);
+
+    printf("a kernel of 4 ms, 3 ms after one of 10 ms: each has half until 11 ms, all is over at "
+           "14\n");
+    toy_init(&t, 8);
+    toy_collective(&t, ZIPCCL_ALLTOALL, ZIPCCL_UINT8, B10MS, 1, 0)->group = 1;
+    toy_compute(&t, 0.010, 0);
+    delay(&t, 0.003, 2);
+    toy_compute(&t, 0.004, 0)->stream = 2;
+    check("step", run(&s, &t, ZIPCCL_STEP_RAW, ZIPCCL_FIDELITY_T1, 0)->step_s, 0.014);
+    stop(&s);
+    printf("the same on rank 0 alone, and a kernel of 2 ms on each rank after the first\n");
+    t.events[3].ranks = t.ranks;
+    t.events[3].nranks = 1;
+    toy_compute(&t, 0.002, 0);
+    check("step", run(&s, &t, ZIPCCL_STEP_RAW, ZIPCCL_FIDELITY_T1, 0)->step_s, 0.016);
+    stop(&s);
+    printf("one that starts when the other ends meets nobody\n");
+    t.events[2].duration_s = 0.010;
+    t.events[3].nranks = 0;
+    t.events[3].ranks = NULL;
+    t.trace.nevents = 4;
+    check("step", run(&s, &t, ZIPCCL_STEP_RAW, ZIPCCL_FIDELITY_T1, 0)->step_s, 0.014);
+    stop(&s);
+}
+
 static void test_order(enum zipccl_fidelity fidelity)
 {
     struct setup s = {.cluster = toy_cluster()};
@@ -379,6 +440,7 @@ int main(void)
     }
     test_contention();
     test_codec_memory();
+    test_meetings();
     test_refusals();
     printf("%s\n", failures == 0 ? "ok" : "FAILED");
     return failures != 0;
