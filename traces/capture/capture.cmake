@@ -36,17 +36,9 @@ endif()
 
 # Processes that are forked, each with the double's threads: not tried under ThreadSanitizer.
 if(ZIPCCL_HAVE_INTERPOSER AND ZIPCCL_HAVE_EMULATOR AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
-    # The doubles of cudart and NCCL in the place of the real ones, below the interposer.
-    add_library(capture_double SHARED $<TARGET_OBJECTS:zipccl_emu_simt>
-        $<TARGET_OBJECTS:zipccl_emu_cuda>)
-    target_link_libraries(capture_double PRIVATE Threads::Threads rt)
-    # Else cudart's names are hidden.  The target is made later, in gpu.
-    cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL target_compile_options
-        zipccl_emu_cuda PRIVATE -fvisibility=default)
-    set_target_properties(capture_double PROPERTIES OUTPUT_NAME nccl SOVERSION 2
-        LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/capture_tests)
+    # On the doubles of cudart and NCCL, which gpu makes later, in the place of the real ones.
     add_executable(capture_app capture/tests/app.c)
-    target_link_libraries(capture_app PRIVATE zipccl::cuda_headers capture_double)
+    target_link_libraries(capture_app PRIVATE zipccl::cuda_headers zipccl_emu_nccl zipccl_emu_cudart)
     set_target_properties(capture_app PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/capture_tests)
     add_test(NAME capture_nccl COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/capture/tests/run_nccl.sh
