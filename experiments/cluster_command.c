@@ -141,6 +141,8 @@ static zipccl_status rates(const char *folder, const struct options *options,
            params.codec_launch_s, params.fence_s, params.copy_Bps, params.codec_sm_share);
     printf("ratio_encode_Bps %.9g\nratio_decode_Bps %.9g\n", params.ratio_encode_Bps,
            params.ratio_decode_Bps);
+    printf("reduce_Bps %.9g\nnic_burst_bytes %.9g\nshared_cores %u\n", params.reduce_Bps,
+           params.nic_burst_bytes, params.shared_cores);
     zipccl_cluster_close(file);
     return ZIPCCL_OK;
 }

@@ -30,7 +30,8 @@ static const struct {
     ZIPCCL_RATE(fabric_Bps),       ZIPCCL_RATE(encode_Bps),     ZIPCCL_RATE(decode_Bps),
     ZIPCCL_RATE(codec_launch_s),   ZIPCCL_RATE(fence_s),        ZIPCCL_RATE(copy_Bps),
     ZIPCCL_WHOLE(channels),        ZIPCCL_RATE(codec_sm_share), ZIPCCL_RATE(ratio_encode_Bps),
-    ZIPCCL_RATE(ratio_decode_Bps),
+    ZIPCCL_RATE(ratio_decode_Bps), ZIPCCL_RATE(reduce_Bps),     ZIPCCL_RATE(nic_burst_bytes),
+    ZIPCCL_WHOLE(shared_cores),
 };
 
 static struct zipccl_cost_params rates;
@@ -82,7 +83,7 @@ static bool read_line(char *line, const char *path, unsigned number, char *probl
         value > 1e18) {
         (void)snprintf(problem, room,
                        "ZIPCCL_CLUSTER=%s: line %u: \"%.40s\" after %.40s, expected a number in "
-                       "bytes per second or seconds",
+                       "bytes per second, bytes or seconds",
                        path, number, text, name);
         return false;
     }
