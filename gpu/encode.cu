@@ -7,7 +7,7 @@
  * all shares.  Then, once all items of a message are coded, its slots are copied to their places, or
  * its elements as they are, and what is left of the capacity is zeroed.  The last block to finish
  * writes headers and results, which may tell of other messages, and clears the workspace.
- * gpu/README.md tells what it costs.
+ * gpu/encode.md tells what it costs.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

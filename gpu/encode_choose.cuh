@@ -265,8 +265,8 @@ static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
             sh->cost[0][t->warp] = cost;
         __syncthreads();
         enum zipccl_verdict verdict =
-            zipccl_verdict_of(enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits, x,
-                              sh->spread, enc_nsub(src));
+            zipccl_verdict_of(enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits,
+                              zipccl_gaussian_bits[(x & 255) / 16], sh->spread, enc_nsub(src));
         if (verdict == ZIPCCL_IS_HOPELESS)
             return ZIPCCL_PROGRAM_RAW;
         if (verdict == ZIPCCL_IS_GAUSSIAN)

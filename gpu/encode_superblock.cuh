@@ -102,7 +102,7 @@ template <int SPLIT>
 static __device__ __forceinline__ uint32_t enc_plane_bits(const uint32_t *words)
 {
     uint32_t any = 0;
-    if (SPLIT == ZIPCCL_SPLIT_FP32) {
+    if constexpr (SPLIT == ZIPCCL_SPLIT_FP32) {
         SIMT_UNROLL
         for (int k = 0; k < 8; k++)
             any |= words[k] & 0xffffu;
@@ -312,20 +312,25 @@ enc_place_tiers(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, ui
     int nplanes = __popc(c->z.planes);
     struct zipccl_share at = zipccl_share_of(&fields, rest, nplanes, (int)width);
     uint8_t *planes = share + at.planes;
-    if (fields.low_bytes)
+    if (fields.low_bytes) {
         SIMT_UNROLL
-    for (int h = 0; h < ENC_QUARTERS; h++) {
-        uint32_t first = enc_first(t, (uint32_t)h), words[ENC_WORDS(SPLIT)];
-        enc_again<SPLIT, FLOATS>(t, c, h, words);
-        if (first >= at.planes)
-            continue;
-        /* Elements beyond the last one are 0, and so are these bytes. */
-        *(uint2 *)(share + first) = make_uint2(enc_low<SPLIT>(words, 0), enc_low<SPLIT>(words, 1));
-        SIMT_UNROLL
-        for (int k = 0; fields.byte_planes && k < fields.nplanes; k++)
-            if (c->z.planes >> k & 1)
-                *(uint2 *)(planes + (k == 1 && nplanes == 2 ? at.plane_nbytes : 0) + first) =
-                    make_uint2(enc_byte_plane(words, 0, k), enc_byte_plane(words, 1, k));
+        for (int h = 0; h < ENC_QUARTERS; h++) {
+            uint32_t first = enc_first(t, (uint32_t)h), words[ENC_WORDS(SPLIT)];
+            enc_again<SPLIT, FLOATS>(t, c, h, words);
+            if (first >= at.planes)
+                continue;
+            /* Elements beyond the last one are 0, and so are these bytes. */
+            *(uint2 *)(share + first) =
+                make_uint2(enc_low<SPLIT>(words, 0), enc_low<SPLIT>(words, 1));
+            if constexpr (fields.byte_planes) {
+                SIMT_UNROLL
+                for (int k = 0; k < fields.nplanes; k++)
+                    if (c->z.planes >> k & 1)
+                        *(uint2 *)(planes + (k == 1 && nplanes == 2 ? at.plane_nbytes : 0) +
+                                   first) =
+                            make_uint2(enc_byte_plane(words, 0, k), enc_byte_plane(words, 1, k));
+            }
+        }
     }
     uint32_t group = t->warp * 16 + (t->lane & 3) * 4 + (t->lane >> 3), half = t->lane >> 2 & 1;
     bool there = group < zipccl_groups(rest);

@@ -329,8 +329,9 @@ bool zipccl_superblock_choose(const struct zipccl_coder *coder, const uint8_t *s
                                                                    : ZIPCCL_SHIFT_GAUSSIAN);
 
     uint32_t cost = cost_of(&c, entry->base, zipccl_code_lengths[entry->program], NULL);
-    enum zipccl_verdict verdict = zipccl_verdict_of(cost, c.nsampled, coder->fields->exponent_bits,
-                                                    x, c.moments.spread, (uint32_t)c.nsub);
+    enum zipccl_verdict verdict =
+        zipccl_verdict_of(cost, c.nsampled, coder->fields->exponent_bits,
+                          zipccl_gaussian_bits[(x & 255) / 16], c.moments.spread, (uint32_t)c.nsub);
     if (verdict == ZIPCCL_IS_HOPELESS) {
         entry->program = ZIPCCL_PROGRAM_RAW;
         return false;

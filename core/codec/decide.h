@@ -112,17 +112,18 @@ enum zipccl_verdict {
 };
 
 /*
- * bits      estimate of the Gaussian's program at phase of 'x' for all 'nsampled' exponents
+ * bits      estimate of the Gaussian's program for all 'nsampled' exponents
+ * gaussian  what a Gaussian costs: zipccl_gaussian_bits[(x & 255) / 16] of 'x' as above
  * spread    sum of the squares of what 'nsub' sub-blocks are away from the common location
  */
-static ZIPCCL_TABLEDEV inline enum zipccl_verdict zipccl_verdict_of(uint32_t bits,
-                                                                    uint32_t nsampled,
-                                                                    uint32_t exponent_bits, int x,
-                                                                    uint32_t spread, uint32_t nsub)
+static ZIPCCL_HOSTDEV inline enum zipccl_verdict zipccl_verdict_of(uint32_t bits, uint32_t nsampled,
+                                                                   uint32_t exponent_bits,
+                                                                   int gaussian, uint32_t spread,
+                                                                   uint32_t nsub)
 {
     if (bits >= (exponent_bits + ZIPCCL_HOPELESS_BITS) * nsampled)
         return ZIPCCL_IS_HOPELESS;
-    int off = (int)(256 * bits / nsampled) - zipccl_gaussian_bits[(x & 255) / 16];
+    int off = (int)(256 * bits / nsampled) - gaussian;
     if (off > ZIPCCL_FAR || off < -ZIPCCL_FAR || spread > ZIPCCL_SPREAD * nsub)
         return ZIPCCL_IS_FAR;
     return off <= ZIPCCL_NEAR && off >= -ZIPCCL_NEAR ? ZIPCCL_IS_GAUSSIAN : ZIPCCL_IS_NEAR;

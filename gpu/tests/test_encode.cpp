@@ -70,7 +70,8 @@ static struct message make(enum zipccl_dtype dtype, enum data_kind kind, size_t 
     size_t shift = seed % 4 == 0 ? m.size * (1 + seed / 4 % 3) : 0;
     m.d_memory = device(shift + n * m.size);
     m.d_elements = m.d_memory + shift;
-    CHECK_OK(cudaMemcpy(m.d_elements, m.elements.data(), n * m.size, cudaMemcpyHostToDevice));
+    if (n > 0)
+        CHECK_OK(cudaMemcpy(m.d_elements, m.elements.data(), n * m.size, cudaMemcpyHostToDevice));
     return m;
 }
 
@@ -324,8 +325,9 @@ static void check_batch(enum zipccl_dtype dtype, const std::vector<size_t> &ns, 
     for (struct message &m : messages) {
         m.d_elements = d_elements + at;
         m.d_wire = d_wire + wire;
-        CHECK_OK(
-            cudaMemcpy(m.d_elements, m.elements.data(), m.elements.size(), cudaMemcpyHostToDevice));
+        if (m.n > 0)
+            CHECK_OK(cudaMemcpy(m.d_elements, m.elements.data(), m.elements.size(),
+                                cudaMemcpyHostToDevice));
         at += m.elements.size();
         wire += (m.capacity + FENCE + 15) / 16 * 16;
     }
