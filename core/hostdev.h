@@ -11,15 +11,12 @@
 #define ZIPCCL_CORE_HOSTDEV_H
 
 /* Before 'static inline' of a function that both sides call. */
-/* The same for one that reads such a table, which nvcc therefore compiles for the device alone. */
 /* Before a table of constants in a header; nvcc gives it to the device alone. */
 #if defined(__CUDACC__)
-#define ZIPCCL_HOSTDEV  __host__ __device__
-#define ZIPCCL_TABLEDEV __device__
-#define ZIPCCL_TABLE    static __constant__ const
+#define ZIPCCL_HOSTDEV __host__ __device__
+#define ZIPCCL_TABLE   static __constant__ const
 #else
 #define ZIPCCL_HOSTDEV
-#define ZIPCCL_TABLEDEV
 #define ZIPCCL_TABLE static const
 #endif
 
