@@ -170,8 +170,11 @@ megabits() {
 limit_link() { # limit_link NAMESPACE
     local mbit burst latency
     mbit=$(megabits)
-    burst=$((mbit * 500)) # 4 ms of the rate
+    # 4 ms of the rate, but 128 KiB at most: what leaves at once after a pause, which distorts short
+    # messages.  At 64 KiB, one packet as the sender's kernel makes it, 1 Gb/s is halved.
+    burst=$((mbit * 500))
     [ $burst -ge 65536 ] || burst=65536
+    [ $burst -le 131072 ] || burst=131072
     latency=100ms
     [ "$mbit" -ge 500 ] || latency=200ms
     ip netns exec "$1" tc qdisc add dev eth0 root handle 1: tbf rate "$rate" burst $burst \
