@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpu_only.sh - build preset "gpu" in the root of another distribution: only a compiler, cmake, CUDA, NCCL
 #
-# gpu_only.sh [RELEASE]    a Debian release (default trixie); the mirror is that of this machine's apt
+# gpu_only.sh [--root] [RELEASE]    a Debian release (default trixie); the mirror is that of this
+#                                   machine's apt; --root makes the root and builds nothing
 #
 # The root is made once with debootstrap and kept (ZIPCCL_ROOT_CACHE, default ~/.cache/zipccl); its
 # /proc and network are not touched by the build.  77: skipped, since debootstrap, root, CUDA or NCCL is
 # missing here.  Kernels are compiled for one architecture.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+only_root=
+[ "${1:-}" != --root ] || { only_root=1 && shift; }
 release=${1:-trixie}
 cache=${ZIPCCL_ROOT_CACHE:-${HOME:-/root}/.cache/zipccl}
 root=$cache/$release
@@ -43,6 +46,7 @@ if [ ! -e "$root/.complete" ]; then
     touch "$root/.complete"
 fi
 echo "root of $release: $((SECONDS - started)) s"
+[ -z "$only_root" ] || exit 0
 
 # In namespaces of its own: no network, and what is mounted goes with the last process.
 began=$SECONDS

@@ -249,5 +249,8 @@ void zipccl_print_version(const char *program, bool build, FILE *out)
     fprintf(out, "sanitizers  %s\n",
             ZIPCCL_BUILD_SANITIZE[0] != '\0' ? ZIPCCL_BUILD_SANITIZE : "none");
     fprintf(out, "MPI         %s\n", ZIPCCL_BUILD_MPI ? "yes, for zipccl-perf" : "no");
-    fputs("CUDA        not used by this version\n", out);
+    fputs("CUDA        used by zipccl-perf-nccl, see docs/gpu-build.md\n", out);
+#ifdef ZIPCCL_NO_YAML
+    fputs("lacks       YAML (clusters are plain text), .gz, imports, simulation\n", out);
+#endif
 }

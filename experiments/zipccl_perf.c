@@ -18,7 +18,7 @@ static void print_help(void)
          "\n"
          "  perf       measure and check one collective\n"
          "  replay     run the step of a training trace\n"
-         "  version    print the version\n"
+         "  version    print the version; --build tells how it was built\n"
          "\n"
          "'zipccl-perf COMMAND --help' lists its options.");
 }
@@ -40,7 +40,7 @@ static int run(const char *program, int argc, char **argv)
         return ZIPCCL_EXIT_OK;
     }
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
-        zipccl_print_version(program, false, stdout);
+        zipccl_print_version(program, argc > 2 && strcmp(argv[2], "--build") == 0, stdout);
         return ZIPCCL_EXIT_OK;
     }
     const char *nearest = zipccl_nearest_name(command, commands);

@@ -3,7 +3,7 @@
 # run.sh - the validation on real GPUs, stage by stage; stopped and started again it goes on
 #
 # run.sh -n RANKS --launch 'COMMAND...' [-o DIR] [--one-node GROUP] [--program FILE] [--cluster FILE]
-#        [--stages LIST] [--tiny] [--list]
+#        [--stages LIST] [--local N] [--tiny] [--list]
 #
 #   -n RANKS            ranks, one a GPU
 #   --launch COMMAND    what starts them, program and arguments follow: 'mpirun -np 64', 'srun -n 64',
@@ -14,12 +14,13 @@
 #                       memory of NCCL are switched off, so that all traffic takes a NIC or a socket
 #   --program FILE      zipccl-perf-nccl (default: of build-gpu, then build)
 #   --cluster FILE      what the chooser goes by, as zipccl-perf's --cluster
+#   --local N           ranks that the command starts on this node, where run.sh runs on every node (torchrun)
 #   --stages LIST       only these, with commas between; --list names them with their minutes
 #   --tiny              small sizes, to try the script
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$(dirname "$here")")
-ranks='' launch='' out=real_gpu.out group='' program='' cluster=() only='' tiny='' list=''
+ranks='' launch='' out=real_gpu.out group='' program='' cluster=() only='' tiny='' list='' local_ranks=''
 
 die() {
     echo "run.sh: $*" >&2
@@ -34,9 +35,10 @@ while [ $# -gt 0 ]; do
     --program) program=${2:?--program needs a file} && shift 2 ;;
     --cluster) cluster=(--cluster "${2:?--cluster needs a name or a file}") && shift 2 ;;
     --stages) only=${2:?--stages needs names} && shift 2 ;;
+    --local) local_ranks=${2:?--local needs a number} && shift 2 ;;
     --tiny) tiny=1 && shift ;;
     --list) list=1 && shift ;;
-    -h | --help) sed -n '4,19s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -h | --help) sed -n '4,20s/^# \{0,1\}//p' "$0" && exit 0 ;;
     *) die "unknown argument '$1'; --help shows how" ;;
     esac
 done
@@ -54,6 +56,7 @@ for stage in ${only//,/ }; do
     case " $stages" in *" $stage:"*) ;; *) die "no stage '$stage'; --list names them" ;; esac
 done
 case $ranks in '' | *[!0-9]* | 0) die "-n '$ranks': expected the number of ranks" ;; esac
+local_ranks=${local_ranks:-$ranks}
 [ -n "$launch" ] || die "--launch says what starts the ranks; --help shows how"
 for place in build-gpu build; do
     [ -n "$program" ] || [ ! -x "$root/$place/zipccl-perf-nccl" ] || program=$root/$place/zipccl-perf-nccl
@@ -88,12 +91,26 @@ start() {
 }
 port=$((20000 + $$ % 20000))
 
+# True on the node that prints and writes.
+has_rank_0() {
+    grep -q 'zipccl-rank 0 of' "$out/preflight.txt" 2>/dev/null || [ "$local_ranks" -eq "$ranks" ]
+}
+
+# keep STAGE - its result, or where rank 0 is another node's, a note that it ran
+keep() {
+    if has_rank_0; then
+        mv "$out/$1.partial" "$out/$1.json"
+    else
+        echo "run; the result is on the node of rank 0" >"$out/$1.elsewhere"
+    fi
+}
+
 preflight() {
     start "$here/rank_info.sh" >"$out/preflight.txt" || die "preflight: the launcher failed, see $out/preflight.txt"
     grep -h '^.*zipccl-rank' "$out/preflight.txt" | sort -u -V
     local seen
     seen=$(grep -o 'zipccl-rank [0-9]* of [0-9]*' "$out/preflight.txt" | sort -u | grep -c " of $ranks\$" || true)
-    [ "$seen" -eq "$ranks" ] || die "preflight: $seen of $ranks ranks seen, each with \"of $ranks\"; see $out/preflight.txt"
+    [ "$seen" -eq "$local_ranks" ] || die "preflight: $seen of $local_ranks ranks seen, each with \"of $ranks\"; see $out/preflight.txt"
     [ "$(grep -o 'GPUs [^;]*' "$out/preflight.txt" | sort -u | wc -l)" -eq 1 ] ||
         echo "run.sh: WARNING: not all ranks see the same GPUs" >&2
     local op
@@ -103,7 +120,7 @@ preflight() {
             tail -n 5 "$out/preflight.$op.txt" >&2
             die "preflight: $op failed"
         }
-        grep -q 'Out of bounds values : 0 OK' "$out/preflight.$op.txt" || die "preflight: $op: wrong bits, see $out/preflight.$op.txt"
+        ! has_rank_0 || grep -q 'Out of bounds values : 0 OK' "$out/preflight.$op.txt" || die "preflight: $op: wrong bits, see $out/preflight.$op.txt"
         echo "bits of $op, plain and compressed: right"
     done
     grep -ho 'NCCL version [^ ]*' "$out"/preflight.*.txt | sort -u || true
@@ -117,7 +134,7 @@ measure() {
     [ -z "$tiny" ] || range=(-b 64K -e 64K -n 2 -w 1)
     start "$program" perf "$1" --on nccl "${range[@]}" -c 1 --mode native,raw,compressed,adaptive \
         "${options[@]}" -J "$out/$1.partial" >"$out/$1.txt" 2>&1 || return 1
-    mv "$out/$1.partial" "$out/$1.json"
+    keep "$1"
 }
 
 replay() {
@@ -125,14 +142,14 @@ replay() {
     [ -z "$tiny" ] || trace=moe4
     start "$program" replay "$root/traces/samples/$trace" --on nccl --gaps sleep -n 5 -w 40 "${options[@]}" \
         -J "$out/$1.partial" >"$out/$1.txt" 2>&1 || return 1
-    mv "$out/$1.partial" "$out/$1.json"
+    keep "$1"
 }
 
 failed=0
 for entry in $stages; do
     stage=${entry%:*}
     case ",$only," in ,, | *",$stage,"*) ;; *) continue ;; esac
-    if [ -e "$out/$stage.json" ]; then
+    if [ -e "$out/$stage.json" ] || [ -e "$out/$stage.elsewhere" ]; then
         echo "$stage: done before"
         continue
     fi
@@ -148,7 +165,7 @@ for entry in $stages; do
     replay-*) replay "$stage" || failed=1 ;;
     *) measure "$stage" || failed=1 ;;
     esac
-    if [ -e "$out/$stage.json" ]; then
+    if [ -e "$out/$stage.json" ] || [ -e "$out/$stage.elsewhere" ]; then
         echo "$stage: $((SECONDS - began)) s"
     else
         echo "$stage: FAILED: $(tail -n 2 "$out/$stage.txt" | head -c 400)" >&2

@@ -59,6 +59,7 @@ works "zipccl-sim 0." "$sim" --version
 works "$a100" "$zipccl" cluster list
 works "nic.rate" "$zipccl" cluster show "$a100"
 works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
+works "nic.rate	800Gbps	--set" "$zipccl" cluster plain "$a100" --set nic.rate=800Gbps
 works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
 works "mini" "$zipccl" trace info mini.jsonl
 works "moe64" "$zipccl" trace info "$moe" -J info.json

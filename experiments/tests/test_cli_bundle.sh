@@ -4,7 +4,7 @@
 #
 # test_cli_bundle.sh BUILD_DIR
 set -u
-zipccl=$1/zipccl
+zipccl=$(realpath "$1")/zipccl
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1

@@ -5,7 +5,7 @@
 # test_real_gpu.sh BUILD_DIR    which has tests/perf_emulated
 set -u
 root=$PWD
-program=$1/tests/perf_emulated
+program=$(realpath "$1")/tests/perf_emulated
 run=$root/experiments/real_gpu/run.sh
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
