@@ -29,7 +29,8 @@ enum zipccl_import_key {
     {"strict", ZIPCCL_IMPORT_KEY_STRICT, NULL, 0, "a guess is an error", g},                       \
     {"samples", ZIPCCL_IMPORT_KEY_SAMPLES, "FILE", 0,                                              \
      ".safetensors file whose tensors stand for the payload", g},                                  \
-    {"ranks", ZIPCCL_IMPORT_KEY_RANKS, "N", 0, "world size where the file does not say it", g},    \
+    {"ranks", ZIPCCL_IMPORT_KEY_RANKS, "N", 0, "world size where the file does not say it; replay takes a trace to so many ranks, as 'trace "     \
+     "rescale' does", g},    \
     {"ranks-per-node", ZIPCCL_IMPORT_KEY_RANKS_PER_NODE, "N", 0, "to be noted in the trace", g},   \
     {"dtype", ZIPCCL_IMPORT_KEY_DTYPE, "TYPE", 0, "of activations and parameters", g},             \
     {"grad-dtype", ZIPCCL_IMPORT_KEY_GRAD_DTYPE, "TYPE", 0,                                        \

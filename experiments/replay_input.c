@@ -7,8 +7,10 @@
 
 #include "experiments/import_options.h"
 #include "experiments/program.h"
+#include "experiments/relative_path.h"
 #include "experiments/report.h"
 #include "traces/info.h"
+#include "traces/rescale.h"
 #include "traces/safetensors.h"
 
 #include <errno.h>
@@ -178,29 +180,91 @@ static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
     return zipccl_fail(error, status, "%s", why.text);
 }
 
+static void swap(char **a, char **b)
+{
+    char *c = *a;
+
+    *a = *b;
+    *b = c;
+}
+
+/* 'trace' for 'nranks' as 'zipccl trace rescale' writes it, through the file 'path'. */
+static zipccl_status rescale_through(const char *path, uint32_t nranks, struct zipccl_trace **trace,
+                                     struct zipccl_error *error)
+{
+    struct zipccl_rescale_options options = {.nranks = nranks};
+    struct zipccl_rescale_report report;
+    struct zipccl_trace *out;
+    char samples[4096];
+    zipccl_status status;
+
+    if ((*trace)->samples_path != NULL) {
+        ZIPCCL_TRY(zipccl_relative_real_path((*trace)->samples_path, path, samples, sizeof samples,
+                                             error));
+        options.samples = samples;
+    }
+    ZIPCCL_TRY(zipccl_trace_rescale(*trace, &options, path, &report, error));
+    status = zipccl_trace_load(path, &out, error);
+    unlink(path);
+    if (status != ZIPCCL_OK)
+        return status;
+    /* Messages name what was given, and the folder of 'path' goes. */
+    swap(&out->path, &(*trace)->path);
+    swap(&out->samples_path, &(*trace)->samples_path);
+    zipccl_trace_destroy(*trace);
+    *trace = out;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status rescale(uint32_t nranks, struct zipccl_trace **trace,
+                             struct zipccl_error *error)
+{
+    char folder[] = "/tmp/zipccl-replay-XXXXXX", path[sizeof folder + 16];
+    zipccl_status status;
+
+    if (nranks == 0 || nranks == (*trace)->header.nranks)
+        return ZIPCCL_OK;
+    if (mkdtemp(folder) == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/trace.jsonl", folder);
+    status = rescale_through(path, nranks, trace, error);
+    rmdir(folder);
+    return status;
+}
+
+/* A trace of our own format, taken to the ranks that were asked for. */
+static zipccl_status load_own(const char *path, const struct zipccl_import_options *options,
+                              struct zipccl_replay_input *input, struct zipccl_error *error)
+{
+    struct zipccl_import_options others = *options;
+    const char *given;
+    zipccl_status status;
+
+    others.nranks = 0; /* means something here too */
+    given = zipccl_import_first_given(&others);
+    ZIPCCL_TRY(refuse_known(path, error));
+    ZIPCCL_TRY(load_trace(path, &input->trace, error));
+    status = given == NULL
+                 ? check_samples(input->trace, error)
+                 : zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                               "%.300s: is a trace; %s is for files to import", path, given);
+    if (status == ZIPCCL_OK)
+        status = rescale(options->nranks, &input->trace, error);
+    if (status != ZIPCCL_OK)
+        zipccl_replay_input_release(input);
+    return status;
+}
+
 zipccl_status zipccl_replay_input_load(const char *path,
                                        const struct zipccl_import_options *options, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
                                        struct zipccl_error *error)
 {
     struct zipccl_import_options import = *options;
-    const char *given = zipccl_import_first_given(options);
 
     memset(input, 0, sizeof *input);
-    if (!is_foreign(path)) {
-        ZIPCCL_TRY(refuse_known(path, error));
-        ZIPCCL_TRY(load_trace(path, &input->trace, error));
-        if (given == NULL) {
-            zipccl_status status = check_samples(input->trace, error);
-
-            if (status != ZIPCCL_OK)
-                zipccl_replay_input_release(input);
-            return status;
-        }
-        zipccl_replay_input_release(input);
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.300s: is a trace; %s is for files to import",
-                           path, given);
-    }
+    if (!is_foreign(path))
+        return load_own(path, options, input, error);
     input->imported = true;
     import.likely_nranks = ngpus <= UINT32_MAX ? (uint32_t)ngpus : 0;
     zipccl_status status = import_path(path, &import, input, error);

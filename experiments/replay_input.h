@@ -23,8 +23,10 @@ struct zipccl_replay_input {
  * Load 'path', importing it if it is of another tool, or a folder of files of one.  What has no
  * tensors then gets the bundled classes of samples, where its report is of a profiler.
  *
+ * options  'nranks' is the world of a file to import that does not say it; a trace is taken to that
+ *          many ranks (traces/rescale.h), along the groups that grow when nobody says which
  * ngpus   of the cluster: the world where neither file nor 'options' says it
- * ZIPCCL_ERR_INPUT also if it is a trace and 'options' are given, which then mean nothing; else as
+ * ZIPCCL_ERR_INPUT also if it is a trace and other options are given, which then mean nothing; else as
  * zipccl_trace_load() and zipccl_import_to_memory().
  */
 zipccl_status zipccl_replay_input_load(const char *path,

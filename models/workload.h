@@ -120,6 +120,8 @@ struct zipccl_workload {
     bool sp;                                 /* sequence parallel, over the ranks of tp */
     uint64_t seq, micro_batch, global_batch; /* tokens; sequences; sequences of a step */
     enum zipccl_workload_sharding sharding;
+    uint32_t
+        shard; /* FSDP over so many of the dp x cp ranks, copies over the rest (HSDP); 0: all */
     enum zipccl_workload_recompute recompute;
     bool plain_attention; /* scores are kept, as without a fused kernel */
     bool fp32_reduce;     /* gradients travel in fp32 */

@@ -110,6 +110,24 @@ static zipccl_status check_experts(const struct zipccl_workload *w, struct zipcc
     return ZIPCCL_OK;
 }
 
+static zipccl_status check_shard(const struct zipccl_workload *w, struct zipccl_error *error)
+{
+    bool fsdp = w->sharding == ZIPCCL_SHARD_FSDP || w->sharding == ZIPCCL_SHARD_NORESHARD;
+    uint64_t copies = (uint64_t)w->dp * w->cp;
+
+    if (w->shard == 0)
+        return ZIPCCL_OK;
+    if (!fsdp || w->kind != ZIPCCL_WORKLOAD_TRAIN)
+        REFUSE("shard %u: for training with fsdp or fsdp-noreshard", w->shard);
+    if (w->shard < 2 || w->shard >= copies || copies % w->shard != 0)
+        REFUSE("shard %u: expected a divisor of dp x cp = %" PRIu64 " between 1 and it", w->shard,
+               copies);
+    if (w->model.experts > 0)
+        REFUSE("shard %u: not offered for models with experts, which have groups of their own",
+               w->shard);
+    return ZIPCCL_OK;
+}
+
 static zipccl_status check_batch(const struct zipccl_workload *w, struct zipccl_error *error)
 {
     if (w->seq == 0 || w->micro_batch == 0 || w->global_batch == 0)
@@ -172,6 +190,7 @@ zipccl_status zipccl_workload_check(const struct zipccl_workload *w, struct zipc
     ZIPCCL_TRY(check_tensor(w, error));
     ZIPCCL_TRY(check_pipeline(w, error));
     ZIPCCL_TRY(check_experts(w, error));
+    ZIPCCL_TRY(check_shard(w, error));
     ZIPCCL_TRY(check_use(w, error));
     if (w->peak_flops > 0 && !(w->mfu > 0 && w->mfu <= 1))
         REFUSE("a peak rate needs the part of it that kernels reach, over 0 and up to 1");

@@ -68,7 +68,8 @@ static void fill(const struct zipccl_workload *w, uint32_t s, struct zipccl_work
 {
     struct stage sum = add_up(w, s);
     double dp = (double)w->dp * w->cp, edp = w->tp * dp / w->ep;
-    double whole = sum.dense + sum.experts, part = sum.dense / dp + sum.experts / edp;
+    double whole = sum.dense + sum.experts,
+           part = sum.dense / (double)workload_shards(w) + sum.experts / edp;
     bool fsdp = w->sharding == ZIPCCL_SHARD_FSDP || w->sharding == ZIPCCL_SHARD_NORESHARD;
     bool grads_part = fsdp || w->sharding == ZIPCCL_SHARD_ZERO2;
 

@@ -97,6 +97,11 @@ uint64_t workload_root_params(const struct zipccl_workload *w, uint32_t stage)
     return sum;
 }
 
+uint64_t workload_shards(const struct zipccl_workload *w)
+{
+    return w->shard > 0 ? w->shard : (uint64_t)w->dp * w->cp;
+}
+
 uint64_t workload_owned(const struct zipccl_workload *w, uint32_t stage)
 {
     uint64_t dense = workload_root_params(w, stage), experts = 0, dp = (uint64_t)w->dp * w->cp;
@@ -114,6 +119,7 @@ uint64_t workload_owned(const struct zipccl_workload *w, uint32_t stage)
     }
     if (w->sharding == ZIPCCL_SHARD_DDP)
         return dense + experts;
+    dp = workload_shards(w);
     return (dense + dp - 1) / dp + (experts + edp - 1) / edp;
 }
 

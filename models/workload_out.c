@@ -16,7 +16,8 @@ static void set_sizes(struct workload_out *o)
     o->size[IN_WORLD] = (uint32_t)zipccl_workload_nranks(w);
     o->size[IN_TP] = w->tp;
     o->size[IN_CP] = w->cp;
-    o->size[IN_DP] = w->dp * w->cp;
+    o->size[IN_DP] = (uint32_t)workload_shards(w);
+    o->size[IN_REPLICAS] = w->dp * w->cp / o->size[IN_DP];
     o->size[IN_EP] = w->ep;
     o->size[IN_EDP] = w->model.experts > 0 ? o->per_stage / w->ep : 1;
     o->size[IN_PP] = w->pp;
@@ -55,13 +56,14 @@ static zipccl_status add_group(struct workload_out *o, enum workload_group which
 
 static zipccl_status add_groups(struct workload_out *o)
 {
-    static const char *const names[NUM_GROUPS] = {"world", "tp",  "cp", "dp",
+    static const char *const names[NUM_GROUPS] = {"world", "tp",  "cp", "dp",       "replicas",
                                                   "ep",    "edp", "pp", "embedding"};
     const struct zipccl_workload *w = o->w;
     const uint32_t strides[NUM_GROUPS] = {[IN_WORLD] = 1,
                                           [IN_TP] = 1,
                                           [IN_CP] = w->tp,
                                           [IN_DP] = w->tp,
+                                          [IN_REPLICAS] = w->tp * o->size[IN_DP],
                                           [IN_EP] = 1,
                                           [IN_EDP] = w->ep,
                                           [IN_PP] = o->per_stage,
@@ -89,6 +91,7 @@ static void add_streams(struct workload_out *o)
     add_stream(o, ON_CP, o->size[IN_CP] > 1, "nccl:cp");
     add_stream(o, ON_EP, o->size[IN_EP] > 1, "nccl:ep");
     add_stream(o, ON_DP, o->size[IN_DP] > 1, "nccl:dp");
+    add_stream(o, ON_REPLICAS, o->size[IN_REPLICAS] > 1, "nccl:replicas");
     add_stream(o, ON_EDP, o->size[IN_EDP] > 1, "nccl:edp");
     add_stream(o, ON_PP_FORWARD, pp, "nccl:pp:forward:even");
     add_stream(o, ON_PP_FORWARD + 1, pp && o->w->pp > 2, "nccl:pp:forward:odd");
@@ -133,6 +136,8 @@ static const char *sharding_word(const struct zipccl_workload *w)
     static const char *const words[] = {"DDP", "ZeRO-1", "ZeRO-2", "FSDP",
                                         "FSDP without resharding"};
 
+    if (w->shard > 0)
+        return w->sharding == ZIPCCL_SHARD_FSDP ? "HSDP" : "HSDP without resharding";
     return w->kind != ZIPCCL_WORKLOAD_TRAIN ? "weight sync" : words[w->sharding];
 }
 
@@ -147,7 +152,9 @@ static void describe(const struct zipccl_workload *w, char *name, size_t name_si
     if (w->cp > 1)
         n += (size_t)snprintf(name + n, name_size - n, "-cp%u", w->cp);
     if (w->ep > 1)
-        snprintf(name + n, name_size - n, "-ep%u", w->ep);
+        n += (size_t)snprintf(name + n, name_size - n, "-ep%u", w->ep);
+    if (w->shard > 0)
+        snprintf(name + n, name_size - n, "-shard%u", w->shard);
     snprintf(model, model_size,
              "%s, %s, TP %u%s, PP %u%s, DP %u, CP %u, EP %u, sequence %llu, micro-batch %llu, "
              "%llu micro-batch%s",

@@ -12,7 +12,18 @@
 #include "models/workload.h"
 #include "traces/trace.h"
 
-enum workload_group { IN_WORLD, IN_TP, IN_CP, IN_DP, IN_EP, IN_EDP, IN_PP, IN_EMBED, NUM_GROUPS };
+enum workload_group {
+    IN_WORLD,
+    IN_TP,
+    IN_CP,
+    IN_DP,
+    IN_REPLICAS,
+    IN_EP,
+    IN_EDP,
+    IN_PP,
+    IN_EMBED,
+    NUM_GROUPS
+};
 
 enum workload_stream {
     ON_COMPUTE,
@@ -20,6 +31,7 @@ enum workload_stream {
     ON_CP,
     ON_EP,
     ON_DP,
+    ON_REPLICAS,
     ON_EDP,
     ON_PP_FORWARD, /* three: even and odd boundaries, and from the last stage to the first */
     ON_PP_BACKWARD = ON_PP_FORWARD + 3,
@@ -165,6 +177,8 @@ uint64_t workload_expert_params(const struct zipccl_workload *w, bool moe); /* o
 uint64_t workload_root_params(const struct zipccl_workload *w, uint32_t stage);
 /* What tp divides of a linear layer, and what all its ranks hold. */
 uint64_t workload_tp_share(const struct zipccl_workload *w, uint64_t linear, uint64_t whole);
+uint64_t
+workload_shards(const struct zipccl_workload *w); /* ranks that hold one copy, of dp x cp */
 double workload_activation_bytes(const struct zipccl_workload *w, bool moe); /* of a layer */
 
 /* Gradients and parameters over data-parallel ranks; workload_reduce.c. */

@@ -58,6 +58,19 @@ static bool is_fsdp(const struct zipccl_workload *w)
     return w->sharding == ZIPCCL_SHARD_FSDP || w->sharding == ZIPCCL_SHARD_NORESHARD;
 }
 
+/* HSDP: the shards, reduced inside their group, over the copies of the group. */
+static uint64_t sum_replicas(struct workload_out *o, struct workload_call call, uint64_t elements,
+                             uint64_t after)
+{
+    call.label = "gradients over replicas";
+    call.op = ZIPCCL_ALL_REDUCE;
+    call.count = (elements + o->size[IN_DP] - 1) / o->size[IN_DP];
+    call.group = IN_REPLICAS;
+    call.stream = ON_REPLICAS;
+    call.after = after;
+    return workload_call(o, &call);
+}
+
 static void reduce(struct workload_out *o, const char *label, enum workload_use use,
                    uint64_t elements, uint64_t repeat, bool experts)
 {
@@ -70,6 +83,8 @@ static void reduce(struct workload_out *o, const char *label, enum workload_use 
                                  .use = use};
     uint64_t id = spread(o, call, elements, repeat, !is_fsdp(o->w));
 
+    if (id != 0 && o->size[IN_REPLICAS] > 1)
+        id = sum_replicas(o, call, elements, id);
     if (id != 0)
         o->grads[o->stage][experts] = id;
 }

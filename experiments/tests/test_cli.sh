@@ -217,7 +217,7 @@ refuses "did you mean '--micro-batches'" "$zipccl" trace import worldless.txt -o
 refuses "cut.txt:5" "$zipccl" replay cut.txt -c laptop -J x.json
 refuses "strict" "$zipccl" replay stages.txt -c laptop --strict
 refuses "nodes=4" "$zipccl" replay worldless.txt -c laptop --ranks 16
-refuses "--ranks is for files to import" "$zipccl" replay mini.jsonl -c laptop --ranks 8
+refuses "--dtype is for files to import" "$zipccl" replay mini.jsonl -c laptop --ranks 8 --dtype bf16
 refuses "overwrite" "$zipccl" replay stages.txt -c laptop -J stages.txt
 refuses "other.txt" "$zipccl" replay other.txt -c laptop
 refuses "--fidelity t0" "$zipccl" replay micro.txt -c laptop --set nodes=2048

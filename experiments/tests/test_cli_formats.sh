@@ -65,6 +65,12 @@ works "ep: 64 members, as before, in 2 groups" "$zipccl" trace rescale "$moe" --
 works "ranks     128" "$zipccl" trace info moe128.jsonl
 works "19 found, 0 missing" "$zipccl" trace info moe128.jsonl
 works "simulated" "$zipccl" replay moe128.jsonl -c "$a100" --set nodes=16 -f t0 --ratio 1.4
+# The same on the way into a replay, which says so and leaves nothing behind.
+"$zipccl" replay moe128.jsonl -c "$a100" --set nodes=16 -f t0 --ratio 1.4 -q --csv one.csv 2>err || failed "$(cat err)"
+"$zipccl" replay "$moe" --ranks 128 -c "$a100" --set nodes=16 -f t0 --ratio 1.4 -q --csv other.csv 2>err || failed "$(cat err)"
+cmp -s one.csv other.csv || failed "replay --ranks differs: $(diff one.csv other.csv | head -4)"
+works "rescaled from 64 to 128 ranks" "$zipccl" replay "$moe" --ranks 128 -c "$a100" --set nodes=16 -f t0 --ratio 1.4
+refuses "64 ranks to 96" "$zipccl" replay "$moe" --ranks 96 -c "$a100" --set nodes=12 -f t0
 works "128 to 64 ranks" "$zipccl" trace rescale moe128.jsonl --ranks 64 -o moe64.jsonl
 refuses "64 ranks to 96" "$zipccl" trace rescale "$moe" --ranks 96 -o x.jsonl
 refuses "no such group" "$zipccl" trace rescale "$moe" --ranks 128 --scale tp -o x.jsonl

@@ -61,6 +61,8 @@ mkdir -p far/away/from/here && sed '1s|"samples":"|&lost/|' link/t.jsonl >far/t.
 refuses "dense.safetensors', expected the tensors at far/lost/" "$zipccl" replay far/t.jsonl -c h100-8x8-400g --set nodes=1
 head -c 500 fsdp.jsonl.gz >cut.jsonl.gz
 refuses "the gzip stream is cut after 500 bytes" "$zipccl" replay cut.jsonl.gz -c h100-8x8-400g --set nodes=1
+works "wrote" $generate -m tiny.yaml --dp 16 --sharding fsdp --shard 8 --samples none -c h100-8x8-400g --set nodes=2 -o hsdp.jsonl
+works "replicas" "$zipccl" replay hsdp.jsonl -c h100-8x8-400g --set nodes=2 --ratio 1.3 -f t0
 works "wrote" $generate -m config.json --tp 2 --sp --dp 2 --peak 100TFLOPS --mfu 0.5 -o peak.jsonl
 grep -q '"duration_s"' peak.jsonl || failed "no durations in peak.jsonl"
 grep -q '"flops"' peak.jsonl && failed "flops in peak.jsonl, which would be taken before durations"
@@ -144,6 +146,7 @@ refuses "is no multiple of tp x pp x cp" $generate -m llama3-8b --tp 8 --gpus 12
 refuses "exclude each other" $generate -m llama3-8b --dp 2 --gpus 12 -o x.jsonl
 refuses "expected one of" $generate -m llama3-8b --sharding zero9 -o x.jsonl
 refuses "expected one of" $generate -m llama3-8b --overlap grad,magic -o x.jsonl
+refuses "expected a divisor of dp x cp = 16" $generate -m llama3-8b --dp 16 --sharding fsdp --shard 16 -o x.jsonl
 refuses "go together" $generate -m llama3-8b --peak 100TFLOPS -o x.jsonl
 refuses "--seq" $generate -m llama3-8b --seq 0 -o x.jsonl
 refuses "name one" $generate -m llama3-8b --set nic.rate=1Gbps -o x.jsonl

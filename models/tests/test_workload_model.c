@@ -234,6 +234,11 @@ Test(workload, what_does_not_fit_together_is_refused)
     x = dense, x.cp = 3, refuse(x, "cp 3");
     x = dense, x.ep = 2, refuse(x, "has no experts");
     x = dense, x.fp8_dispatch = true, refuse(x, "nothing is dispatched");
+    x = dense, x.shard = 2, refuse(x, "for training with fsdp");
+    x = dense, x.sharding = ZIPCCL_SHARD_FSDP, x.shard = 3,
+    refuse(x, "expected a divisor of dp x cp");
+    x = moe, x.sharding = ZIPCCL_SHARD_FSDP, x.shard = 2,
+    refuse(x, "not offered for models with experts");
     x = dense, x.pp = 2, x.sharding = ZIPCCL_SHARD_FSDP, refuse(x, "fsdp with pp 2");
     x = dense, x.pp = 2, x.sharding = ZIPCCL_SHARD_ZERO2, refuse(x, "zero2 with pp 2");
     x = dense, x.peak_flops = 1e15, refuse(x, "peak");
@@ -276,6 +281,12 @@ Test(workload, memory_is_the_sum_of_its_formulas)
         e.model_flops,
         8 * 4096 * (6 * (total - 80 * 2 * 8192 - 8192 - 128256.0 * 8192) + 80 * 6 * 4096.0 * 8192),
         1e9);
+    w.dp = 32; /* HSDP: four copies, each over 8 ranks */
+    w.shard = 8;
+    w.global_batch = 32;
+    zipccl_workload_estimate(&w, &e);
+    cr_expect_float_eq(e.parameters + e.gradients + e.optimizer, 16 * total / 8, 1);
+    w = workload_of("llama3-70b", 8);
     w.sharding = ZIPCCL_SHARD_DDP;
     w.fp32_reduce = true;
     zipccl_workload_estimate(&w, &e);

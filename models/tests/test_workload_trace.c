@@ -42,6 +42,63 @@ Test(workload_trace, fsdp_of_llama3_70b_on_8)
     step_free(&s);
 }
 
+/* Shards over 8 ranks as above, an eighth of each block summed over 4 copies; ranks 0, 8, 16, 24. */
+Test(workload_trace, hsdp_reduces_inside_then_across)
+{
+    struct zipccl_workload w = workload_of("llama3-70b", 32);
+    struct step s;
+
+    w.sharding = ZIPCCL_SHARD_FSDP;
+    w.shard = 8;
+    s = step_of(&w);
+    cr_expect_eq(step_calls(&s, ZIPCCL_ALL_GATHER, "dp", BF16, 106956800), 2 * 80 - 1);
+    cr_expect_eq(step_calls(&s, ZIPCCL_REDUCE_SCATTER, "dp", BF16, 106956800), 80);
+    cr_expect_eq(step_calls(&s, ZIPCCL_ALL_REDUCE, "replicas", BF16, 106956800), 80);
+    cr_expect_eq(step_calls(&s, ZIPCCL_ALL_REDUCE, "replicas", BF16, 262669312), 1);
+    cr_expect_eq(s.info.ncollective, 159 + 1 + 80 + 1 + 80 + 1 + 2);
+    for (uint32_t g = 0; g < s.trace->header.ngroups; g++) {
+        const struct zipccl_trace_group *group = &s.trace->header.groups[g];
+        bool dp = strcmp(group->name, "dp") == 0;
+
+        if (!dp && strcmp(group->name, "replicas") != 0)
+            continue;
+        cr_expect_eq(group->size, dp ? 8 : 4);
+        cr_expect_eq(group->nparts, dp ? 4 : 8);
+        cr_expect_eq(group->ranks[1], dp ? 1 : 8);
+        cr_expect_eq(group->ranks[group->size], dp ? 8 : 1);
+    }
+    step_free(&s);
+}
+
+/* Every all-reduce over copies waits for its own reduce-scatter, and the norm for the last one. */
+Test(workload_trace, hsdp_waits_for_the_shard)
+{
+    struct zipccl_workload w = workload_of("llama3-70b", 32);
+    uint64_t scattered = 0, summed = 0;
+    bool norm = false;
+    struct step s;
+
+    w.sharding = ZIPCCL_SHARD_NORESHARD;
+    w.shard = 16;
+    s = step_of(&w);
+    for (size_t i = 0; i < s.trace->nevents; i++) {
+        const struct zipccl_event *e = &s.trace->events[i];
+
+        if (e->kind == ZIPCCL_EVENT_COLLECTIVE && e->op == ZIPCCL_REDUCE_SCATTER)
+            scattered = e->id;
+        if (e->kind == ZIPCCL_EVENT_COLLECTIVE && e->op == ZIPCCL_ALL_REDUCE &&
+            strcmp(s.trace->header.groups[e->group].name, "replicas") == 0) {
+            cr_expect(e->ndeps == 1 && e->deps[0] == scattered);
+            summed = e->id;
+        }
+        if (e->kind == ZIPCCL_EVENT_COMPUTE && strcmp(e->label, "gradient norm") == 0)
+            for (uint32_t d = 0; d < e->ndeps; d++)
+                norm |= e->deps[d] == summed;
+    }
+    cr_expect(summed > 0 && norm);
+    step_free(&s);
+}
+
 Test(workload_trace, tensor_parallel_sizes)
 {
     struct zipccl_workload w = workload_of("llama3-70b", 1);
