@@ -83,14 +83,26 @@ static zipccl_status look_at_device(struct check *c, struct zipccl_error *error)
     return ZIPCCL_OK;
 }
 
+/* Programs of superblocks among 'modes'. */
+static int programs_of(uint32_t modes)
+{
+    int n = 0;
+
+    for (int p = 0; p < 10; p++)
+        n += (int)(modes >> p & 1);
+    return n;
+}
+
 static void print_conform(const struct device_conform *c)
 {
     printf("kernels   %llu cases (types, kinds of data, odd sizes) against the scalar row: %llu "
-           "messages, %llu elements, %llu sums, %llu overflows wrong%s%s\n",
+           "messages, %llu elements, %llu sums, %llu overflows wrong; %d of 10 programs of "
+           "superblocks and "
+           "%s bitmap of zeros seen%s%s\n",
            (unsigned long long)c->cases, (unsigned long long)c->messages_wrong,
            (unsigned long long)c->elements_wrong, (unsigned long long)c->sums_wrong,
-           (unsigned long long)c->overflows_wrong, c->first[0] != '\0' ? "; first: " : "",
-           c->first);
+           (unsigned long long)c->overflows_wrong, programs_of(c->modes),
+           c->modes >> 31 ? "a" : "no", c->first[0] != '\0' ? "; first: " : "", c->first);
 }
 
 static void print_rows(const struct device_row *rows, size_t n)
@@ -201,6 +213,7 @@ static void put_parts(yajl_gen gen, const struct check *c)
     zipccl_put_integer(gen, "elements_wrong", c->conform.elements_wrong);
     zipccl_put_integer(gen, "sums_wrong", c->conform.sums_wrong);
     zipccl_put_integer(gen, "overflows_wrong", c->conform.overflows_wrong);
+    zipccl_put_integer(gen, "programs_seen", (unsigned)programs_of(c->conform.modes));
     yajl_gen_map_close(gen);
     zipccl_put_key(gen, "nccl");
     yajl_gen_map_open(gen);

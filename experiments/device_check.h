@@ -40,6 +40,7 @@ void device_buffers_close(struct device_buffers *b);
 
 struct device_conform {
     uint64_t cases, messages_wrong, elements_wrong, sums_wrong, overflows_wrong;
+    uint32_t modes;  /* bit p: a superblock had program p; bit 31: one had a bitmap of zeros */
     char first[160]; /* the first that is wrong; "" */
 };
 

@@ -6,6 +6,7 @@
 #include "experiments/device_check.h"
 
 #include "core/codec.h"
+#include "core/codec/directory.h"
 #include "core/tests/codec_data.h"
 
 #include <stdio.h>
@@ -114,6 +115,19 @@ static zipccl_status check_encode(struct one *c, struct zipccl_error *error)
     return ZIPCCL_OK;
 }
 
+/* Note which programs the message's superblocks have. */
+static void note_modes(struct one *c)
+{
+    struct zipccl_directory directory;
+    struct zipccl_superblock_mode mode;
+
+    if (zipccl_directory_open(c->expected, c->nbytes, &directory) != ZIPCCL_OK)
+        return;
+    for (size_t s = 0; s < directory.nsuperblocks; s++)
+        if (zipccl_directory_read(&directory, s, &mode) == ZIPCCL_OK)
+            c->out->modes |= 1u << mode.program | (mode.zeros ? 1u << 31 : 0);
+}
+
 static zipccl_status check_decode(struct one *c, struct zipccl_error *error)
 {
     struct zipccl_gpu_decode_args args = {
@@ -130,6 +144,7 @@ static zipccl_status check_decode(struct one *c, struct zipccl_error *error)
     bool adds =
         c->dtype == ZIPCCL_BFLOAT16 || c->dtype == ZIPCCL_FLOAT16 || c->dtype == ZIPCCL_FLOAT32;
 
+    note_modes(c);
     ZIPCCL_TRY(clear(c, error));
     DEVICE_TRY(cudaMemcpy(c->b.d_wire, c->expected, c->nbytes, cudaMemcpyHostToDevice));
     DEVICE_TRY(zipccl_gpu_decode(&args, NULL));
@@ -171,6 +186,11 @@ static zipccl_status run_case(struct one *c, struct zipccl_error *error)
     DEVICE_TRY(cudaMemcpy(c->b.d_elements, c->elements, c->n * c->size, cudaMemcpyHostToDevice));
     status = check_encode(c, error);
     if (status == ZIPCCL_OK)
+        status = check_decode(c, error);
+    /* The device encodes with effort fast alone, and decodes both. */
+    if (status == ZIPCCL_OK &&
+        zipccl_encode_effort(ZIPCCL_ISA_SCALAR, ZIPCCL_EFFORT_RATIO, c->dtype, c->elements, c->n,
+                             c->expected, c->b.capacity, c->scratch, &c->nbytes) == ZIPCCL_OK)
         status = check_decode(c, error);
     c->out->cases++;
     return status;
