@@ -33,6 +33,8 @@ target_compile_definitions(zipccl_programs PRIVATE
     ZIPCCL_BUILD_SANITIZE="${ZIPCCL_SANITIZE}")
 zipccl_part(zipccl_import_programs experiments import_print.c open_cluster.c relative_path.c
     spare_trace.c)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/experiments/relative_path.c PROPERTIES
+    COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 target_link_libraries(zipccl_import_programs PUBLIC zipccl_programs zipccl_traces zipccl_models)
 file(RELATIVE_PATH ZIPCCL_CLUSTER_DIR ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/models/clusters)
 target_compile_definitions(zipccl_import_programs PRIVATE
