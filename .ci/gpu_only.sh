@@ -6,7 +6,8 @@
 #                                   machine's apt; --root makes the root and builds nothing
 #
 # The root is made once with debootstrap and kept (ZIPCCL_ROOT_CACHE, default ~/.cache/zipccl); its
-# /proc and network are not touched by the build.  77: skipped, since debootstrap, root, CUDA or NCCL is
+# /proc and network are not touched by the build.  No library is in it but libc, which is checked: JSON is
+# read and written by json/ of this tree.  77: skipped, since debootstrap, root, CUDA or NCCL is
 # missing here.  Kernels are compiled for one architecture.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -2,7 +2,7 @@
 # perf_only.cmake - zipccl-perf without YAML, protobuf, archive and zlib: own traces, plain clusters
 #
 # Libraries have the names that they have in a full build, with fewer sources: models, traces, what of
-# sim real runs share, and the programs that run collectives.  JSON is third_party/yajl's.
+# sim real runs share, and the programs that run collectives.  JSON is json/'s.
 add_compile_definitions(ZIPCCL_NO_YAML ZIPCCL_NO_ZLIB)
 
 # zipccl_part(NAME FOLDER SOURCES...) - a library of sources of one folder
