@@ -23,9 +23,11 @@ static const struct {
                  {"groups", run_groups},
                  {"split", run_split},
                  {"abort", run_abort},
-                 {"control", run_control}};
+                 {"control", run_control},
+                 {"rare", run_rare}};
 
 static ncclUniqueId id;
+ncclUniqueId app_more_ids[NIDS];
 
 static void run_rank(struct app *app)
 {
@@ -54,6 +56,8 @@ static int run_threads(const char *scenario, int nranks)
     if (nranks < 1 || nranks > 16)
         return 2;
     CHECK_NCCL(ncclGetUniqueId(&id));
+    for (int i = 0; i < NIDS; i++)
+        CHECK_NCCL(ncclGetUniqueId(&app_more_ids[i]));
     for (int r = 0; r < nranks; r++) {
         apps[r] = (struct app){r, nranks, NULL, NULL, scenario};
         if (pthread_create(&threads[r], NULL, rank_thread, &apps[r]) != 0)

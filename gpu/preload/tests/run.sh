@@ -92,6 +92,18 @@ split)
     run a $on -- "$app" split 4
     has a 'all_gather +7 .* given to the back end 7'
     ;;
+rare)
+    # A communicator of several ids (4 calls), one without the last rank (3), after a simulated group (4); one call
+    # a rank is captured, one made while a window is registered.  Those of the simulated group count (4), but the
+    # back end never sees them.
+    # shellcheck disable=SC2086
+    run a $on -- "$app" rare 4
+    has a 'all_gather +[0-9]+ .*given to the back end 15'
+    has a 'all_gather +11 +11 '
+    has a 'all_gather +[0-9]+ .*captured into a graph 4'
+    has a 'all_gather +[0-9]+ .*registered windows 4'
+    run b LD_LIBRARY_PATH="$room/double" -- "$app" rare 4
+    ;;
 abort)
     # shellcheck disable=SC2086
     run a $on -- "$app" abort 3
