@@ -116,8 +116,11 @@ static zipccl_status device_copy(struct zipccl_transport *transport, void *dst, 
     struct zipccl_transport_nccl *t = nccl_of(transport);
     enum cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
 
-    ZIPCCL_TRY(device_wait(transport));
-    return zipccl_transport_nccl_cuda(t, cudaMemcpy(dst, src, nbytes, kind), "copy of a buffer");
+    ZIPCCL_TRY(device_wait(transport)); /* within the limit; a copy from the device waits without */
+    /* In the stream: what cudaMemcpy() leaves under way from pageable memory, it would not wait for. */
+    ZIPCCL_TRY(zipccl_transport_nccl_cuda(t, cudaMemcpyAsync(dst, src, nbytes, kind, t->stream),
+                                          "copy of a buffer"));
+    return device_wait(transport);
 }
 
 static void device_params(struct zipccl_cost_params *out)

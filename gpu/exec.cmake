@@ -12,6 +12,7 @@ zipccl_library(zipccl_gpu
     exec_cuda_run.c
     gpu_calls.c
     gpu_group.c
+    host_hash.c
     params.c
     transport_nccl.c
     transport_nccl_native.c

@@ -7,12 +7,12 @@
 #include "gpu/preload/agree.h"
 
 #include "core/wire.h"
+#include "gpu/host_hash.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/shim.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +26,6 @@ enum { RECORD = 128, NAME = 64, MARK = 16 };
 
 static const char magic[9] = "zipccl01";
 
-static uint64_t fnv(uint64_t hash, const void *data, size_t n)
-{
-    const unsigned char *byte = data;
-
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3u;
-    return hash;
-}
-
 uint64_t zipccl_shim_derive(uint64_t uid, uint64_t step, uint64_t detail)
 {
     uint8_t bytes[24];
@@ -43,7 +34,7 @@ uint64_t zipccl_shim_derive(uint64_t uid, uint64_t step, uint64_t detail)
     zipccl_put_u64(bytes, uid);
     zipccl_put_u64(bytes + 8, step);
     zipccl_put_u64(bytes + 16, detail);
-    hash = fnv(0xcbf29ce484222325u, bytes, sizeof bytes);
+    hash = zipccl_gpu_hash(ZIPCCL_GPU_HASH_START, bytes, sizeof bytes);
     return hash != 0 ? hash : 1;
 }
 
@@ -78,28 +69,6 @@ uint64_t zipccl_shim_marked(const ncclUniqueId *ids, int n)
     return uid;
 }
 
-/* As NCCL tells hosts apart: NCCL_HOSTID, else host name and boot id. */
-static uint64_t host_hash(void)
-{
-    const char *given = getenv("NCCL_HOSTID");
-    char text[512] = "";
-    size_t n;
-    int file;
-
-    if (given != NULL && given[0] != '\0')
-        return fnv(0xcbf29ce484222325u, given, strlen(given));
-    (void)gethostname(text, 255);
-    n = strlen(text);
-    file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        ssize_t got = read(file, text + n, sizeof text - n);
-
-        n += got > 0 ? (size_t)got : 0;
-        (void)close(file);
-    }
-    return fnv(0xcbf29ce484222325u, text, n);
-}
-
 static void fill_record(uint8_t *record, const struct zipccl_shim_birth *birth)
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
@@ -113,8 +82,8 @@ static void fill_record(uint8_t *record, const struct zipccl_shim_birth *birth)
     zipccl_put_u32(record + 12, can);
     zipccl_put_u64(record + 16, zipccl_shim.digest);
     zipccl_put_u64(record + 24, birth->uid);
-    zipccl_put_u64(record + 32, host_hash());
-    zipccl_put_u64(record + 40, zipccl_shim_derive(host_hash(), (uint64_t)getpid(),
+    zipccl_put_u64(record + 32, zipccl_gpu_host_hash());
+    zipccl_put_u64(record + 40, zipccl_shim_derive(zipccl_gpu_host_hash(), (uint64_t)getpid(),
                                                    (uint64_t)syscall(SYS_gettid)));
     zipccl_put_u32(record + 48, (uint32_t)settings->rank);
     memcpy(record + NAME, birth->name, sizeof birth->name);
