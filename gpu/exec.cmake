@@ -39,7 +39,7 @@ foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults)
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()
 if(TARGET zipccl_traces) # which reads captured tensors
-    zipccl_plain_test(test_gpu_wire SOURCES tests/test_gpu_wire.c LIBS zipccl_traces
+    zipccl_plain_test(test_gpu_wire SOURCES ${PROJECT_SOURCE_DIR}/tests/test_gpu_wire.c LIBS zipccl_traces
         ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(test_gpu_wire PROPERTIES LINKER_LANGUAGE CXX)
 endif()
