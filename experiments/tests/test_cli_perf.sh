@@ -155,6 +155,7 @@ works "step, ms (measured)" "$zipccl" replay "$moe4" --on threads --gaps skip -n
 works "" "$check" real.json kind=measured fidelity=real
 grep -q '^measured,' real.csv || failed "no measured row in the CSV"
 works "every element of one more step" "$zipccl" replay "$moe4" --on threads --gap-scale 0.1 -n 1 -w 0 --class settled --mode raw
+works " 8 ranks" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -c 0 --mode raw --ranks 8
 works "step (measured)" "$zipccl" replay "$moe4" --on threads --gaps busy --gap-scale 0.01 -n 1 -w 0 -c 0 --mode raw --summary
 # The same rows as the simulation has.
 works "" "$zipccl" replay "$moe4" -c laptop --set gpus_per_node=2 -f t0 -q --csv sim.csv
@@ -168,6 +169,8 @@ refuses "--state-load: learnt/group-" "$zipccl" replay "$moe4" --on threads --ga
 refuses "of --mode adaptive, which is not run" "$zipccl" replay "$moe4" --on threads --mode raw --state-load steps
 refuses "with --class tight nothing is learnt" "$zipccl" replay "$moe4" --on threads --class tight --state-freeze
 refuses "4 ranks, but 3 are there" "$zipccl" replay "$moe4" --on threads -t 3
+refuses "4 ranks to 6, expected a multiple or a divisor" "$zipccl" replay "$moe4" --on threads --ranks 6
+refuses "8 ranks, but 4 are there" "$zipccl" replay "$moe4" --on threads --ranks 8 -t 4
 refuses "four fifths of this machine" "$zipccl" replay "$moe" --on threads --gaps skip
 refuses "--cluster says how fast" "$zipccl" replay "$moe" --on threads
 refuses "expected sleep, busy or skip" "$zipccl" replay "$moe4" --on threads --gaps none
