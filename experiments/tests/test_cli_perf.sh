@@ -109,6 +109,11 @@ cp learnt/rank-0.state odd
 sed -i '4s/ trials on/ trials maybe/' broken/rank-1.state
 refuses "broken/rank-1.state: line 4: found 'maybe', expected on or off" "$zipccl" perf all_gather -b 64K -t 2 --state-load broken
 refuses "broken/rank-1.state: line 4: found 'maybe'" "$zipccl" plan all_gather --count 16384 --cluster laptop --state broken/rank-1.state
+mkfifo odd/rank-1.state
+refuses "odd/rank-1.state: found a pipe, expected a regular file" "$zipccl" perf all_gather -b 64K -t 2 --state-load odd
+refuses "odd/rank-1.state: found a pipe" "$zipccl" plan all_gather --count 16384 --cluster laptop --state odd/rank-1.state
+refuses "odd/rank-1.state: found a pipe" "$zipccl" compare odd/rank-1.state odd/rank-1.state
+rm odd/rank-1.state
 refuses "odd/rank-1.state: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load odd
 refuses ".state: what was learnt is of a communicator with other rates" "$zipccl" perf all_gather -b 64K -t 2 --cluster laptop --state-load learnt
 refuses "--state-load missing: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load missing
