@@ -116,6 +116,12 @@ refuses "odd/rank-1.state: found a pipe" "$zipccl" compare odd/rank-1.state odd/
 rm odd/rank-1.state
 refuses "odd/rank-1.state: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load odd
 refuses ".state: what was learnt is of a communicator with other rates" "$zipccl" perf all_gather -b 64K -t 2 --cluster laptop --state-load learnt
+# Files of two runs: each is whole, and only together they are wrong.
+mkdir mixed
+"$zipccl" perf all_gather -b 64K -t 2 --mode adaptive -n 65 -q --state-save other
+cp other/rank-1.state mixed/rank-1.state
+cp learnt/rank-0.state mixed/rank-0.state
+refuses "had learnt something else of calls with equal counts" "$zipccl" perf all_gather -b 64K -t 2 --state-load mixed
 refuses "--state-load missing: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load missing
 refuses "expected a folder" "$zipccl" perf all_gather -b 64K -t 2 --state-save plan.json
 refuses "--state-save no/where: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-save no/where
@@ -142,6 +148,12 @@ if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
     for option in save load; do
         "$run_mpi" 2 "$zipccl" perf all_gather -b 64K -n 33 -q --state-$option by_mpi >out 2>err ||
             failed "--state-$option under mpirun: $(cat out err)"
+    done
+    for state in mixed broken; do
+        ntests=$((ntests + 1))
+        "$run_mpi" 2 "$zipccl" perf all_gather -b 64K --state-load $state >out 2>err
+        code=$?
+        [ "$code" -eq 2 ] || failed "--state-load $state under mpirun: exit $code, $(cat err)"
     done
     grep -q '^even all_gather bf16 ' by_mpi/rank-1.state || failed "learnt under mpirun: $(cat by_mpi/*)"
     # Either process alone would fit; both do not.
