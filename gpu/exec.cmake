@@ -34,7 +34,8 @@ target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_header
 
 # In the order in which they need each other.
 set(ZIPCCL_GPU_HOST_TEST zipccl_gpu_test zipccl_gpu zipccl_host_kernels zipccl_nccl_linked zipccl_emu)
-foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults)
+foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults
+        test_gpu_many)
     zipccl_plain_test(${test} SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()

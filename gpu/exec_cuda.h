@@ -43,6 +43,15 @@ struct zipccl_cuda_workspace {
     size_t nbytes;
 };
 
+/* A block that became too small.  To free one waits for all of the device, so it stays till the end. */
+struct zipccl_cuda_old {
+    struct zipccl_cuda_old *next;
+    void *d, *h;   /* h: pinned, or NULL */
+    size_t nbytes; /* at 'd' */
+    void *handle;  /* of its registration, or NULL */
+    bool staging;  /* allocated as staging is */
+};
+
 struct zipccl_exec_cuda {
     struct zipccl_exec base;
     struct zipccl_transport_nccl *transport; /* borrowed */
@@ -60,6 +69,7 @@ struct zipccl_exec_cuda {
         void *handle; /* of its registration */
     } staging;
     size_t most_staging;
+    struct zipccl_cuda_old *old;
     struct zipccl_cuda_arena arenas[ZIPCCL_CUDA_ARENAS], *arena;
     unsigned next_arena;
     struct zipccl_gpu_slot *list;  /* [room_list] messages of the launch that is put together */

@@ -1,8 +1,11 @@
 /*
  * exec_cuda_memory.c - staging, workspaces and tables: what a plan needs at most, and have it
  *
- * All of a call's memory is there before anything of it is enqueued: what grows waits for the calls
- * before it, and after that nothing allocates.
+ * All of a call's memory is there before anything of it is enqueued; after that nothing allocates.
+ *
+ * What grows leaves its old block to the calls before it.  cudaFree() and the like would wait for the whole
+ * device: for exchanges of other communicators, too, whose peers may be waiting here in the same way.
+ * Sizes at least double, so that all old blocks together are not larger than the one in use.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -85,17 +88,25 @@ static struct zipccl_cuda_needs needs_of(const struct zipccl_run_state *s,
     return needs;
 }
 
-/* Wait for all calls so far. */
-static zipccl_status drain(struct zipccl_exec_cuda *e)
-{
-    return e->used ? zipccl_transport_nccl_wait(e->transport, e->done) : ZIPCCL_OK;
-}
-
 static size_t grown(size_t have, size_t want)
 {
-    size_t more = have + have / 2;
+    return align_up(want > 2 * have ? want : 2 * have);
+}
 
-    return align_up(want > more ? want : more);
+/* Keep a block that calls under way may still use. */
+static zipccl_status keep_old(struct zipccl_exec_cuda *e, struct zipccl_cuda_old block)
+{
+    struct zipccl_cuda_old *old;
+
+    if (block.d == NULL && block.h == NULL)
+        return ZIPCCL_OK;
+    old = malloc(sizeof *old);
+    if (old == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    *old = block;
+    old->next = e->old;
+    e->old = old;
+    return ZIPCCL_OK;
 }
 
 static void region_free(struct zipccl_cuda_region *region)
@@ -114,7 +125,9 @@ static zipccl_status region_room(struct zipccl_exec_cuda *e, struct zipccl_cuda_
     region->used = 0;
     if (want <= region->nbytes)
         return ZIPCCL_OK;
-    region_free(region);
+    ZIPCCL_TRY(keep_old(
+        e, (struct zipccl_cuda_old){.d = region->d, .h = region->h, .nbytes = region->nbytes}));
+    *region = (struct zipccl_cuda_region){0};
     ZIPCCL_CUDA_TRY(e, cudaMalloc((void **)&region->d, nbytes));
     ZIPCCL_CUDA_TRY(e, cudaHostAlloc((void **)&region->h, nbytes, cudaHostAllocDefault));
     region->nbytes = nbytes;
@@ -128,8 +141,7 @@ static zipccl_status workspace_room(struct zipccl_exec_cuda *e, struct zipccl_cu
 
     if (want <= w->nbytes)
         return ZIPCCL_OK;
-    ZIPCCL_TRY(drain(e));
-    cudaFree(w->d);
+    ZIPCCL_TRY(keep_old(e, (struct zipccl_cuda_old){.d = w->d, .nbytes = w->nbytes}));
     *w = (struct zipccl_cuda_workspace){0};
     ZIPCCL_CUDA_TRY(e, cudaMalloc(&w->d, nbytes));
     w->nbytes = nbytes;
@@ -137,21 +149,15 @@ static zipccl_status workspace_room(struct zipccl_exec_cuda *e, struct zipccl_cu
     return ZIPCCL_OK;
 }
 
-static void staging_free(struct zipccl_exec_cuda *e)
+static void staging_free(struct zipccl_exec_cuda *e, void *d, void *handle)
 {
-    if (e->staging.d == NULL)
-        return;
     /* After an abort the ncclComm may be gone. */
-    if (e->staging.handle != NULL && !atomic_load(&e->transport->aborted))
-        e->api->CommDeregister(e->transport->comm, e->staging.handle);
-    e->staging.handle = NULL;
-    if (!e->staging.borrowed) {
-        if (e->api->MemAlloc != NULL)
-            e->api->MemFree(e->staging.d);
-        else
-            cudaFree(e->staging.d);
-    }
-    e->staging.d = NULL;
+    if (handle != NULL && !atomic_load(&e->transport->aborted))
+        e->api->CommDeregister(e->transport->comm, handle);
+    if (e->api->MemAlloc != NULL && e->api->MemFree != NULL)
+        e->api->MemFree(d);
+    else
+        cudaFree(d);
 }
 
 /* Tell NCCL of the staging, which it may then send from without a copy; it may also refuse. */
@@ -173,8 +179,12 @@ static zipccl_status staging_room(struct zipccl_exec_cuda *e, size_t want)
     if (e->staging.borrowed)
         return zipccl_transport_nccl_cuda(e->transport, cudaErrorMemoryAllocation,
                                           "a plan needs more staging than there is");
-    ZIPCCL_TRY(drain(e));
-    staging_free(e);
+    ZIPCCL_TRY(keep_old(e, (struct zipccl_cuda_old){.d = e->staging.d,
+                                                    .nbytes = e->staging.nbytes,
+                                                    .handle = e->staging.handle,
+                                                    .staging = true}));
+    e->staging.d = NULL;
+    e->staging.handle = NULL;
     e->staging.nbytes = 0;
     while (nbytes < want)
         nbytes *= 2; /* so that few calls make it grow */
@@ -239,6 +249,21 @@ zipccl_status zipccl_cuda_memory_create(struct zipccl_exec_cuda *e)
     return ZIPCCL_OK;
 }
 
+static void old_free(struct zipccl_exec_cuda *e)
+{
+    while (e->old != NULL) {
+        struct zipccl_cuda_old *old = e->old;
+
+        e->old = old->next;
+        if (old->staging)
+            staging_free(e, old->d, old->handle);
+        else
+            cudaFree(old->d);
+        cudaFreeHost(old->h);
+        free(old);
+    }
+}
+
 void zipccl_cuda_memory_destroy(struct zipccl_exec_cuda *e)
 {
     for (unsigned i = 0; i < ZIPCCL_CUDA_ARENAS; i++) {
@@ -251,7 +276,12 @@ void zipccl_cuda_memory_destroy(struct zipccl_exec_cuda *e)
     cudaFree(e->encode.d);
     cudaFree(e->decode.d);
     cudaFree(e->sum.d);
-    staging_free(e);
+    if (e->staging.borrowed) {
+        if (e->staging.handle != NULL && !atomic_load(&e->transport->aborted))
+            e->api->CommDeregister(e->transport->comm, e->staging.handle);
+    } else if (e->staging.d != NULL)
+        staging_free(e, e->staging.d, e->staging.handle);
+    old_free(e);
 }
 
 size_t zipccl_exec_cuda_bytes(const struct zipccl_exec_cuda *e)
@@ -261,5 +291,7 @@ size_t zipccl_exec_cuda_bytes(const struct zipccl_exec_cuda *e)
     for (unsigned i = 0; i < ZIPCCL_CUDA_ARENAS; i++)
         nbytes +=
             e->arenas[i].tables.nbytes + e->arenas[i].results.nbytes + e->arenas[i].outcomes.nbytes;
+    for (const struct zipccl_cuda_old *old = e->old; old != NULL; old = old->next)
+        nbytes += old->nbytes;
     return nbytes;
 }

@@ -168,9 +168,12 @@ static zipccl_status bounce_room(struct zipccl_transport_nccl *t, size_t nbytes)
         return ZIPCCL_OK;
     while (room < nbytes)
         room *= 2;
-    /* Nothing is under way: whoever used them has waited. */
-    cudaFreeHost(t->bounce);
-    cudaFree(t->d_bounce);
+    /* Nothing is under way, but to free them would wait for the device, see exec_cuda_memory.c. */
+    if (t->bounce != NULL || t->d_bounce != NULL) {
+        t->old_bounces[t->nold] = t->bounce;
+        t->old_d_bounces[t->nold++] = t->d_bounce;
+        t->old_bytes += t->bounce_bytes;
+    }
     t->bounce = t->d_bounce = NULL;
     t->bounce_bytes = 0;
     TRY_CUDA(cudaHostAlloc((void **)&t->bounce, room, cudaHostAllocDefault));
@@ -348,6 +351,10 @@ static void destroy(struct zipccl_transport *base)
     if (!aborted) { /* else a transfer may still be under way */
         cudaFreeHost(t->bounce);
         cudaFree(t->d_bounce);
+        for (unsigned i = 0; i < t->nold; i++) {
+            cudaFreeHost(t->old_bounces[i]);
+            cudaFree(t->old_d_bounces[i]);
+        }
     }
     if (t->event != NULL)
         cudaEventDestroy(t->event);

@@ -39,6 +39,9 @@ struct zipccl_transport_nccl {
     size_t nposts, room_posts;
     char *bounce, *d_bounce; /* [bounce_bytes] pinned, and on the device */
     size_t bounce_bytes;
+    char *old_bounces[64], *old_d_bounces[64]; /* [nold] outgrown, each half as large as the next */
+    unsigned nold;
+    size_t old_bytes; /* of them, on the device */
     atomic_bool aborted;
     double limit_s; /* longest that a wait on the host may take; 0, as at first: for ever */
     struct zipccl_error error; /* of the first failure */

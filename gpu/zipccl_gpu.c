@@ -305,7 +305,8 @@ double zipccl_gpu_ratio(const struct zipccl_gpu_op_stats *stats)
 
 size_t zipccl_gpu_device_bytes(const struct zipccl_gpu_comm *comm)
 {
-    return zipccl_exec_cuda_bytes(comm->exec) + comm->transport->bounce_bytes;
+    return zipccl_exec_cuda_bytes(comm->exec) + comm->transport->bounce_bytes +
+           comm->transport->old_bytes;
 }
 
 struct zipccl_comm *zipccl_gpu_core(struct zipccl_gpu_comm *comm)

@@ -9,7 +9,8 @@
 #   --launch COMMAND    what starts them, program and arguments follow: 'mpirun -np 64', 'srun -n 64',
 #                       'torchrun --nnodes 8 --nproc-per-node 8 ... --no-python'; 'local' starts
 #                       processes on this machine
-#   -o DIR              results (default real_gpu.out); a stage whose result is there is not run again
+#   -o DIR              results (default real_gpu.out); a stage whose result is there is not run again.
+#                       The folder keeps -n, --one-node, --cluster, --tiny: others are refused
 #   --one-node GROUP    a single node whose groups of GROUP GPUs stand for nodes: P2P and shared
 #                       memory of NCCL are switched off, so that all traffic takes a NIC or a socket
 #   --program FILE      zipccl-perf-nccl (default: of build-gpu, then build)
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
     --local) local_ranks=${2:?--local needs a number} && shift 2 ;;
     --tiny) tiny=1 && shift ;;
     --list) list=1 && shift ;;
-    -h | --help) sed -n '4,20s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -h | --help) sed -n '4,21s/^# \{0,1\}//p' "$0" && exit 0 ;;
     *) die "unknown argument '$1'; --help shows how" ;;
     esac
 done
@@ -64,12 +65,28 @@ done
 [ -x "$program" ] || die "no zipccl-perf-nccl: cmake --preset gpu && cmake --build build-gpu, or --program"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+
+# same_settings - the results of a folder are of one set of settings, kept in it
+same_settings() {
+    local file=$out/settings.txt now key value kept
+    now=$(printf '%s\n' "-n $ranks" "--one-node ${group:-none}" "--cluster ${cluster[1]:-none}" "--tiny ${tiny:-0}")
+    if [ ! -s "$file" ]; then
+        printf '%s\n' "$now" >"$file.$$" && mv "$file.$$" "$file"
+        return
+    fi
+    while read -r key value; do
+        kept=$(sed -n "s/^$key //p" "$file")
+        [ "$kept" = "$value" ] ||
+            die "$file: $key $kept, now $key $value: results of other settings are in there; name another folder with -o"
+    done <<<"$now"
+}
 options=("${cluster[@]}")
 if [ -n "$group" ]; then
     [ $((ranks % group)) -eq 0 ] || die "--one-node $group does not divide $ranks ranks"
     export NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1
     options+=(--ranks-per-node "$group")
 fi
+same_settings
 
 # start PROGRAM ARGUMENT... - on all ranks; output of all together
 start() {
@@ -96,9 +113,15 @@ has_rank_0() {
     grep -q 'zipccl-rank 0 of' "$out/preflight.txt" 2>/dev/null || [ "$local_ranks" -eq "$ranks" ]
 }
 
+# is_done STAGE - its result is there, and not empty
+is_done() {
+    [ -s "$out/$1.json" ] || [ -s "$out/$1.elsewhere" ]
+}
+
 # keep STAGE - its result, or where rank 0 is another node's, a note that it ran
 keep() {
     if has_rank_0; then
+        [ -s "$out/$1.partial" ] || return 1
         mv "$out/$1.partial" "$out/$1.json"
     else
         echo "run; the result is on the node of rank 0" >"$out/$1.elsewhere"
@@ -113,6 +136,8 @@ preflight() {
     [ "$seen" -eq "$local_ranks" ] || die "preflight: $seen of $local_ranks ranks seen, each with \"of $ranks\"; see $out/preflight.txt"
     [ "$(grep -o 'GPUs [^;]*' "$out/preflight.txt" | sort -u | wc -l)" -eq 1 ] ||
         echo "run.sh: WARNING: not all ranks see the same GPUs" >&2
+    ! grep -q 'GPUs none seen' "$out/preflight.txt" ||
+        echo "run.sh: WARNING: a rank sees no GPU" >&2
     local op
     for op in all_gather all_reduce alltoall; do
         NCCL_DEBUG=VERSION start "$program" perf $op --on nccl -b 1M -e 1M -n 2 -w 1 -c 1 --mode native,compressed \
@@ -124,7 +149,7 @@ preflight() {
         echo "bits of $op, plain and compressed: right"
     done
     grep -ho 'NCCL version [^ ]*' "$out"/preflight.*.txt | sort -u || true
-    [ ! -e "$out/preflight.json" ] || return 0
+    [ ! -s "$out/preflight.json" ] || return 0
     printf '{"schema": {"name": "zipccl.preflight", "version": 1}, "ranks": %s, "one_node_groups_of": %s}\n' \
         "$ranks" "${group:-null}" >"$out/preflight.json"
 }
@@ -149,7 +174,7 @@ failed=0
 for entry in $stages; do
     stage=${entry%:*}
     case ",$only," in ,, | *",$stage,"*) ;; *) continue ;; esac
-    if [ -e "$out/$stage.json" ] || [ -e "$out/$stage.elsewhere" ]; then
+    if is_done "$stage"; then
         echo "$stage: done before"
         continue
     fi
@@ -165,11 +190,11 @@ for entry in $stages; do
     replay-*) replay "$stage" || failed=1 ;;
     *) measure "$stage" || failed=1 ;;
     esac
-    if [ -e "$out/$stage.json" ] || [ -e "$out/$stage.elsewhere" ]; then
+    if is_done "$stage"; then
         echo "$stage: $((SECONDS - began)) s"
     else
         echo "$stage: FAILED: $(tail -n 2 "$out/$stage.txt" | head -c 400)" >&2
     fi
 done
 [ $failed -eq 0 ] || { echo "run.sh: a stage failed; run it again to go on" >&2 && exit 1; }
-echo "all in $out; pack it: zipccl bundle $out/*.json $out/*.txt -o real_gpu.tar.gz"
+printf 'all in %s; pack it: zipccl bundle %q/*.json %q/*.txt -o real_gpu.tar.gz\n' "$out" "$out" "$out"

@@ -141,6 +141,54 @@ static void read_ops(struct reader *r, const char *name, const char *list, bool 
     }
 }
 
+/* A whole number of an entry, up to 'end'; moves 'at' behind it. */
+static bool scan_number(const char **at, const char *end)
+{
+    const char *first = *at;
+
+    while (*at < end && isdigit((unsigned char)**at))
+        ++*at;
+    return *at > first && *at - first < 9;
+}
+
+/* first-last:..., as in 0-7:16 */
+static bool is_rank_list(const char *at, const char *end)
+{
+    for (;; at++) {
+        const char *first = at;
+
+        if (!scan_number(&at, end))
+            return false;
+        if (at < end && *at == '-') {
+            at++;
+            if (!scan_number(&at, end) || atol(first) > atol(strchr(first, '-') + 1))
+                return false;
+        }
+        if (at == end)
+            return true;
+        if (*at != ':')
+            return false;
+    }
+}
+
+/* Entries that are not names must have numbers where they belong. */
+static void check_groups(struct reader *r, const char *groups)
+{
+    for (const char *at = groups; *at != '\0'; at += *at == ',') {
+        const char *end = at + strcspn(at, ","), *entry = at + (*at == '!');
+
+        at = end;
+        if (end - entry >= 5 && memcmp(entry, "size=", 5) == 0) {
+            entry += 5;
+            if (!scan_number(&entry, end) || entry != end)
+                refuse(r, "ZIPCCL_GROUPS", groups, "size=NUMBER, as in size=8");
+        } else if (end - entry >= 6 && memcmp(entry, "ranks=", 6) == 0) {
+            if (!is_rank_list(entry + 6, end))
+                refuse(r, "ZIPCCL_GROUPS", groups, "ranks=LIST, as in ranks=0-7:16");
+        }
+    }
+}
+
 static int read_rank(struct reader *r, const char *const *names, int preset)
 {
     for (; *names != NULL; names++) {
@@ -189,6 +237,8 @@ bool zipccl_shim_settings_read(zipccl_shim_lookup *lookup, struct zipccl_shim_se
     out->always = value != NULL && strcmp(value, "always") == 0;
     out->min_bytes = read_number(&r, "ZIPCCL_MIN_BYTES", 1 << 20, true);
     out->memory_bytes = read_number(&r, "ZIPCCL_MEMORY", 256 << 20, true);
+    if (out->memory_bytes == 0)
+        refuse(&r, "ZIPCCL_MEMORY", "0", "at least 1");
     out->verify_every = read_number(&r, "ZIPCCL_VERIFY", 0, false);
     value = value_of(&r, "ZIPCCL_VERIFY_ACTION");
     if (value != NULL && strcmp(value, "abort") != 0 && strcmp(value, "disable") != 0)
@@ -199,6 +249,7 @@ bool zipccl_shim_settings_read(zipccl_shim_lookup *lookup, struct zipccl_shim_se
     if (out->control_every == 0)
         refuse(&r, "ZIPCCL_CONTROL_EVERY", "0", "at least 1");
     read_text(&r, "ZIPCCL_GROUPS", out->groups, sizeof out->groups);
+    check_groups(&r, out->groups);
     read_text(&r, "ZIPCCL_CLUSTER", out->cluster, sizeof out->cluster);
     read_text(&r, "ZIPCCL_STATS_FILE", out->stats_file, sizeof out->stats_file);
     out->stats = read_flag(&r, "ZIPCCL_STATS", out->mode != ZIPCCL_SHIM_OFF);

@@ -88,6 +88,7 @@ static void load_cuda(struct capture_cuda *cuda)
     LOAD(event_elapsed, "cudaEventElapsedTime");
     LOAD(event_destroy, "cudaEventDestroy");
     LOAD(is_capturing, "cudaStreamIsCapturing");
+    LOAD(exchange_mode, "cudaThreadExchangeStreamCaptureMode");
     LOAD(host_alloc, "cudaHostAlloc");
     LOAD(free_host, "cudaFreeHost");
     LOAD(memcpy_async, "cudaMemcpyAsync");
@@ -245,13 +246,34 @@ static uint64_t id_of(const ncclUniqueId *id)
     return hash(id->internal, sizeof id->internal, 14695981039346656037u);
 }
 
-static cudaEvent_t record_event(cudaStream_t stream)
+/* What is asked of CUDA here must not end a capture that some stream of the program is in. */
+static void relax(enum cudaStreamCaptureMode *mode)
+{
+    *mode = cudaStreamCaptureModeRelaxed;
+    if (capture.cuda.whole)
+        (void)capture.cuda.exchange_mode(mode);
+}
+
+static void restore(enum cudaStreamCaptureMode mode)
+{
+    if (capture.cuda.whole)
+        (void)capture.cuda.exchange_mode(&mode);
+}
+
+static bool is_capturing(cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+
+    return capture.cuda.whole && (capture.cuda.is_capturing(stream, &status) != cudaSuccess ||
+                                  status != cudaStreamCaptureStatusNone);
+}
+
+static cudaEvent_t record_event(cudaStream_t stream)
+{
     cudaEvent_t event;
 
-    if (!capture.cuda.whole || capture.cuda.is_capturing(stream, &status) != cudaSuccess ||
-        status != cudaStreamCaptureStatusNone || capture.cuda.event_create(&event) != cudaSuccess)
+    if (!capture.cuda.whole || is_capturing(stream) ||
+        capture.cuda.event_create(&event) != cudaSuccess)
         return NULL;
     if (capture.cuda.event_record(event, stream) == cudaSuccess)
         return event;
@@ -265,9 +287,11 @@ static size_t begin_call(struct capture_call call, ncclComm_t comm, const void *
 {
     struct capture_comm *found;
     struct capture_slot *slot;
+    enum cudaStreamCaptureMode mode;
     size_t at = SIZE_MAX;
 
     pthread_mutex_lock(&mutex);
+    relax(&mode);
     found = find_comm(comm);
     if (found == NULL || capture_dtype_name(call.dtype) == NULL)
         goto out;
@@ -291,6 +315,8 @@ static size_t begin_call(struct capture_call call, ncclComm_t comm, const void *
         slot->room = room;
     }
     call.comm = (uint32_t)(found - capture.comms);
+    call.captured = is_capturing(call.stream);
+    slot->ncaptured += call.captured;
     call.sample = capture_sample(&capture, slot, &call, from, n);
     call.begin_ns = capture_now();
     call.begin = record_event(call.stream);
@@ -304,20 +330,24 @@ static size_t begin_call(struct capture_call call, ncclComm_t comm, const void *
     at = slot->ncalls++;
     slot->calls[at] = call;
 out:
+    restore(mode);
     pthread_mutex_unlock(&mutex);
     return at;
 }
 
 static void end_call(unsigned slot, size_t at)
 {
+    enum cudaStreamCaptureMode mode;
     struct capture_call *call;
 
     if (at == SIZE_MAX)
         return;
     pthread_mutex_lock(&mutex);
+    relax(&mode);
     call = &capture.slots[slot].calls[at];
     call->end_ns = capture_now();
     call->end = call->begin != NULL ? record_event(call->stream) : NULL;
+    restore(mode);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -547,15 +577,19 @@ EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 /* A program that knows its steps calls this at the end of each. */
 void zipccl_capture_step(void)
 {
+    enum cudaStreamCaptureMode mode;
+
     if (!is_on())
         return;
     pthread_mutex_lock(&mutex);
+    relax(&mode);
     capture.step++;
     for (unsigned i = 0; i < CAPTURE_SLOTS && capture.by_step; i++)
         if (capture.step == capture.last)
             capture.slots[i].step_end_ns = capture_now();
         else if (capture.step > capture.last)
             capture_write(&capture, &capture.slots[i]);
+    restore(mode);
     pthread_mutex_unlock(&mutex);
 }
 

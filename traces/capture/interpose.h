@@ -29,6 +29,7 @@ struct capture_cuda {
     cudaError_t (*event_elapsed)(float *ms, cudaEvent_t begin, cudaEvent_t end);
     cudaError_t (*event_destroy)(cudaEvent_t event);
     cudaError_t (*is_capturing)(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
+    cudaError_t (*exchange_mode)(enum cudaStreamCaptureMode *mode);
     cudaError_t (*host_alloc)(void **p, size_t nbytes, unsigned flags);
     cudaError_t (*free_host)(void *p);
     cudaError_t (*memcpy_async)(void *to, const void *from, size_t nbytes, enum cudaMemcpyKind kind,
@@ -49,6 +50,7 @@ struct capture_call {
     ncclDataType_t dtype;
     ncclRedOp_t redop;
     bool opaque, reduces, has_root, has_peer;
+    bool captured; /* into a CUDA graph: it has neither times of the device nor a sample */
 };
 
 struct capture_comm {
@@ -72,6 +74,7 @@ struct capture_slot {
     int64_t step_begin_ns, step_end_ns;
     cudaEvent_t base;
     uint64_t seen, nbatches; /* calls, recorded or not */
+    uint64_t ncaptured;      /* recorded ones whose stream was being captured */
     size_t ncalls, room, nsamples, sample_bytes;
     struct capture_call *calls;
     struct capture_sample samples[CAPTURE_SAMPLES];

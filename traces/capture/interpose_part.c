@@ -97,7 +97,7 @@ uint32_t capture_sample(struct capture *c, struct capture_slot *slot,
     uint64_t n = 1, take = count;
 
     if (from == NULL || count == 0 || !is_known(call->dtype) || dtypes[call->dtype].safe == NULL ||
-        call->opaque || slot->nsamples == CAPTURE_SAMPLES || !c->cuda.whole)
+        call->opaque || call->captured || slot->nsamples == CAPTURE_SAMPLES || !c->cuda.whole)
         return 0;
     name_class(s->class, call);
     for (size_t i = 0; i < slot->ncalls; i++)
@@ -174,7 +174,7 @@ static void write_call(FILE *f, const struct capture *c, const struct capture_sl
         fprintf(f, ",\"label\":\"%s\"", call->label);
     if (call->opaque)
         fprintf(f, ",\"opaque\":true");
-    if (call->sample != 0)
+    if (call->sample != 0 && call->sample <= slot->nsamples)
         fprintf(f, ",\"sample\":\"%s.step%" PRIu64 ".call%zu\"",
                 slot->samples[call->sample - 1].class, c->by_step ? c->first : 0, i);
     fprintf(f, "}\n");
@@ -211,8 +211,10 @@ static void write_lines(FILE *f, const struct capture *c, const struct capture_s
     }
     fprintf(f,
             "{\"part\":\"zipccl-capture-part\",\"version\":1,\"rank\":%d,\"world\":%d,\"host\":"
-            "\"%012" PRIx64 "\",\"clock\":\"%s\",\"generator\":\"libzipccl-capture 1\"}\n",
-            slot->rank, slot->nranks, hash >> 16, slot->base != NULL ? "device" : "host");
+            "\"%012" PRIx64 "\",\"clock\":\"%s\",\"in_graphs\":%" PRIu64
+            ",\"generator\":\"libzipccl-capture 1\"}\n",
+            slot->rank, slot->nranks, hash >> 16, slot->base != NULL ? "device" : "host",
+            slot->ncaptured);
     for (size_t i = 0; i < c->ncomms; i++)
         if (&c->slots[c->comms[i].slot] == slot) {
             fprintf(f, "{\"group\":\"%016" PRIx64 "\",\"name\":\"\",\"member\":%d,\"size\":%d}\n",

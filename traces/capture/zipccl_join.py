@@ -36,13 +36,14 @@ class Part:
     def __init__(self, path):
         self.path, self.groups, self.members, self.steps, self.header = path, {}, {}, {}, None
         self.ended, self.step = False, None
-        with open(path, encoding="utf-8") as f:
+        with open(path, "rb") as f:
             for number, line in enumerate(f, 1):
                 try:
                     self.take(json.loads(line), number)
                 except JoinError as error:
                     raise JoinError("%s:%d: %s" % (path, number, error)) from None
-                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                except (ValueError, KeyError, TypeError, AttributeError, OverflowError,
+                        RecursionError) as error:
                     raise JoinError("%s:%d: %s: %s, expected a line of a part" % (
                         path, number, type(error).__name__, error)) from None
         if not self.ended:
@@ -177,7 +178,7 @@ def read_parts(folder):
     parts = [parts[r] for r in range(world)]
     try:
         resolve(parts)
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise JoinError("%s/parts: %s: %s, expected parts of one job" % (
             folder, type(error).__name__, error)) from None
     return parts
@@ -446,9 +447,21 @@ def read_samples(folder, ranks, step):
                     left -= b - a
                     found.setdefault(rank, {})[name] = (x["dtype"], x["shape"],
                                                         raw[8 + size + a:8 + size + b])
-        except (ValueError, KeyError, TypeError, struct.error) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError,
+                struct.error) as error:
             raise JoinError("%s: %s, expected a .safetensors file" % (path, error)) from None
     return found
+
+
+def missing_samples(folder, parts, step):
+    """A line for people if ranks name samples in calls and have no file of them, else none."""
+    absent = [p.rank for p in parts if any(x.get("sample") for x in p.steps[step].marks) and
+              not os.path.exists(os.path.join(folder, "parts", "rank%d.safetensors" % p.rank))]
+    if not absent:
+        return []
+    return ["WARNING: %s/parts: no rank%d.safetensors%s, which calls name samples of: the trace "
+            "lacks these tensors" % (folder, absent[0], " and %d more" % (len(absent) - 1)
+                                     if len(absent) > 1 else "")]
 
 
 def bind_samples(events, samples):
@@ -644,6 +657,7 @@ def join(folder, step=None, name=None):
     chosen = choose_step(parts, step)
     sets, events = build(parts, chosen)
     samples = read_samples(folder, range(len(parts)), chosen)
+    warnings = missing_samples(folder, parts, chosen)
     bound, tensors = bind_samples(events, samples)
     tables = collections.OrderedDict()
     for event in events:
@@ -662,7 +676,7 @@ def join(folder, step=None, name=None):
     ncalls = sum(e.nodes is not None for e in events)
     return ["%s: step %d of %s, %d ranks, %d collectives in %d groups, %d tensors of %.1f MB" % (
         os.path.join(folder, "trace.jsonl"), chosen, sorted(parts[0].steps), len(parts), ncalls,
-        len(header["groups"]), len(tensors), 1e-6 * sum(len(t[3]) for t in tensors))]
+        len(header["groups"]), len(tensors), 1e-6 * sum(len(t[3]) for t in tensors))] + warnings
 
 
 def main():

@@ -58,6 +58,9 @@ static void test_values(void)
     EXPECT(read_with(&s, problem, "ZIPCCL_OPS", "sendrecv", "ZIPCCL_MIN_BYTES", "64K"));
     EXPECT(s.compress[ZIPCCL_SHIM_ALLTOALLV] && !s.compress[ZIPCCL_SHIM_ALL_GATHER] &&
            s.min_bytes == 65536);
+    EXPECT(read_with(&s, problem, "ZIPCCL_GROUPS", "tp*,!size=8,ranks=0-7:16,!ranks=3",
+                     "ZIPCCL_MEMORY", "1"));
+    EXPECT(s.memory_bytes == 1);
     EXPECT(read_with(&s, problem, "OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "8"));
     EXPECT(s.rank == 3 && s.world == 8);
 }
@@ -71,6 +74,14 @@ static void test_refused(void)
                                          {"ZIPCCL_MIN_BYTES", "1X"},
                                          {"ZIPCCL_MIN_BYTES", "-1"},
                                          {"ZIPCCL_MEMORY", "99999999999G"},
+                                         {"ZIPCCL_MEMORY", "0"},
+                                         {"ZIPCCL_GROUPS", "size=abc"},
+                                         {"ZIPCCL_GROUPS", "tp*,!size="},
+                                         {"ZIPCCL_GROUPS", "size=8x"},
+                                         {"ZIPCCL_GROUPS", "ranks=x-y"},
+                                         {"ZIPCCL_GROUPS", "ranks=0-7:,pp"},
+                                         {"ZIPCCL_GROUPS", "ranks=7-0"},
+                                         {"ZIPCCL_GROUPS", "ranks=3-"},
                                          {"ZIPCCL_VERIFY", "1/100"},
                                          {"ZIPCCL_VERIFY_ACTION", "warn"},
                                          {"ZIPCCL_CONTROL_EVERY", "0"},

@@ -51,7 +51,7 @@ static ncclResult_t init(const char *name, ncclComm_t *out, int nranks, const nc
     }
     *out = c.get();
     list_comm(c);
-    return submit_join(Joining{c, nullptr, out, 0, 0, !config || config->blocking != 0});
+    return submit_join(Joining{c, nullptr, out, 0, 0, !config || config->blocking != 0, 0});
 }
 
 extern "C" {
@@ -165,8 +165,14 @@ NCCL_API(ncclResult_t, CommSplit,
         return complain(parent.get(), ncclInvalidArgument, "ncclCommSplit: color %d", color);
     }
     *out = nullptr;
-    publish_split(parent.get(), color, key);
-    return submit_join(Joining{nullptr, parent, out, color, key, !config || config->blocking != 0});
+    if (pending_splits(parent.get()) == SPLITS / 2) {
+        return complain(parent.get(), ncclInvalidUsage,
+                        "ncclCommSplit: the double takes %d of one communicator in a group",
+                        SPLITS / 2);
+    }
+    const uint32_t seq = publish_split(parent.get(), color, key);
+    return submit_join(
+        Joining{nullptr, parent, out, color, key, !config || config->blocking != 0, seq});
 }
 NCCL_ALIAS(ncclResult_t, CommSplit,
            (ncclComm_t handle, int color, int key, ncclComm_t *out, ncclConfig_t *config))
@@ -201,7 +207,7 @@ NCCL_API(ncclResult_t, CommShrink,
     }
     *out = c.get();
     list_comm(c);
-    return submit_join(Joining{c, nullptr, out, 0, 0, !config || config->blocking != 0});
+    return submit_join(Joining{c, nullptr, out, 0, 0, !config || config->blocking != 0, 0});
 }
 NCCL_ALIAS(ncclResult_t, CommShrink,
            (ncclComm_t handle, int *excluded, int nexcluded, ncclComm_t *out, ncclConfig_t *config,

@@ -224,14 +224,15 @@ ncclResult_t make_comm(CommRef *out, const std::string &name, int rank, int nran
     return r;
 }
 
-/* Tell the others of 'parent' what this rank wants from its next split. */
-void publish_split(ncclComm *parent, int color, int key)
+/* Tell the others of 'parent' what this rank wants from its next split; the split's number. */
+uint32_t publish_split(ncclComm *parent, int color, int key)
 {
     const uint32_t seq = ++parent->nsplits;
     auto *slot = &parent->shared->member[parent->rank].split[seq % SPLITS];
     slot->color = color;
     slot->key = key;
     slot->seq = seq;
+    return seq;
 }
 
 static ncclResult_t await_split(ncclComm *parent, uint32_t seq)
@@ -253,7 +254,7 @@ static ncclResult_t await_split(ncclComm *parent, uint32_t seq)
 static ncclResult_t make_split(Joining *j)
 {
     ncclComm *parent = j->parent.get();
-    const uint32_t seq = parent->nsplits;
+    const uint32_t seq = j->seq;
     std::vector<std::pair<int, int>> members;
     ncclResult_t r = await_split(parent, seq);
     *j->out = nullptr;

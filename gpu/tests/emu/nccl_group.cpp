@@ -233,6 +233,14 @@ ncclResult_t submit_join(Joining j)
     return ncclSuccess;
 }
 
+int pending_splits(const ncclComm *parent)
+{
+    return !joining ? 0
+                    : (int)std::count_if(joining->begin(), joining->end(), [=](const Joining &j) {
+                          return j.parent.get() == parent;
+                      });
+}
+
 ncclResult_t group_start()
 {
     depth++;

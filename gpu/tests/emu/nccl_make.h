@@ -17,7 +17,7 @@ void unlist_comm(ncclComm_t c);
 
 /* Map and announce; the communicator counts as made when finish_joining() has seen all ranks. */
 ncclResult_t make_comm(CommRef *out, const std::string &name, int rank, int nranks);
-void publish_split(ncclComm *parent, int color, int key);
+uint32_t publish_split(ncclComm *parent, int color, int key);
 
 /* Text of the last error of 'handle', or of this thread. */
 const char *last_text(ncclComm_t handle);

@@ -27,7 +27,7 @@
 
 namespace emu
 {
-enum { MAX_RANKS = 64, RING = 1 << 16, SPLITS = 2 };
+enum { MAX_RANKS = 64, RING = 1 << 16, SPLITS = 8 };
 
 struct Ring {
     std::atomic<uint64_t> head, tail; /* bytes written, bytes read */
@@ -42,7 +42,8 @@ struct Member {
     struct {
         std::atomic<uint32_t> seq;
         int32_t color, key;
-    } split[SPLITS]; /* two, for a rank may start the next split while another reads this one */
+    } split
+        [SPLITS]; /* a group has half as many at most: another may still read those of the one before */
 };
 
 struct Shared {
@@ -126,12 +127,15 @@ struct Joining {
     ncclComm_t *out;
     int color, key;
     bool blocking;
+    uint32_t seq; /* of a split, among those of the parent */
 };
 ncclResult_t finish_joining(std::vector<Joining> *list);
 
 /* nccl_group.cpp */
 ncclResult_t submit(const char *name, OpCall call);
 ncclResult_t submit_join(Joining j);
+/* Splits of 'parent' in this thread's open group. */
+int pending_splits(const ncclComm *parent);
 ncclResult_t group_start();
 ncclResult_t group_end();
 ncclResult_t group_drop();

@@ -56,6 +56,49 @@ static void one_thread(void)
     CHECK_OK(cudaSetDevice(0));
 }
 
+/* Two splits of one communicator in a group, of which some ranks are in one only. */
+static void two_splits(void)
+{
+    enum { N = 3 };
+    ncclUniqueId id;
+    std::vector<std::thread> threads;
+    CHECK_OK(ncclGetUniqueId(&id));
+    for (int r = 0; r < N; r++) {
+        threads.emplace_back([r, id] {
+            ncclComm_t world, a, b;
+            int n = 0;
+            CHECK_OK(cudaSetDevice(r));
+            CHECK_OK(ncclCommInitRank(&world, N, id, r));
+            for (int turn = 0; turn < 5; turn++) {
+                CHECK_OK(ncclGroupStart());
+                CHECK_OK(ncclCommSplit(world, r % 2, -r, &a, nullptr));
+                CHECK_OK(
+                    ncclCommSplit(world, r == turn % N ? NCCL_SPLIT_NOCOLOR : 1, r, &b, nullptr));
+                CHECK_OK(ncclGroupEnd());
+                CHECK_OK(ncclCommCount(a, &n));
+                CHECK_EQ(n, r % 2 ? 1 : 2);
+                CHECK((b == nullptr) == (r == turn % N));
+                if (b) {
+                    CHECK_OK(ncclCommCount(b, &n));
+                    CHECK_EQ(n, 2);
+                    CHECK_OK(ncclCommDestroy(b));
+                }
+                CHECK_OK(ncclCommDestroy(a));
+            }
+            CHECK_OK(ncclGroupStart());
+            for (int i = 0; i < 4; i++) {
+                CHECK_OK(ncclCommSplit(world, NCCL_SPLIT_NOCOLOR, r, &a, nullptr));
+            }
+            CHECK_EQ(ncclCommSplit(world, NCCL_SPLIT_NOCOLOR, r, &b, nullptr), ncclInvalidUsage);
+            (void)ncclGroupEnd();
+            CHECK_OK(ncclCommDestroy(world));
+        });
+    }
+    for (std::thread &t : threads) {
+        t.join();
+    }
+}
+
 int main(void)
 {
     struct emu_options o;
@@ -66,6 +109,7 @@ int main(void)
     run(2, nccl_rank_types);
     run(3, nccl_rank_types);
     one_thread();
+    two_splits();
     o.delay_us = 300;
     o.seed = 5;
     emu_set_options(&o);

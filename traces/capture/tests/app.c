@@ -1,14 +1,16 @@
 /*
  * app.c - a program that uses NCCL, for the interposer: knows nothing of it
  *
- * app NRANKS: so many processes make the calls that PyTorch makes of NCCL, two rounds of them, and
- * check what they get.  Run on the doubles of gpu/tests/emu.
+ * app NRANKS [graph]: so many processes make the calls that PyTorch makes of NCCL, two rounds of them,
+ * and check what they get.  With 'graph' the second round is captured to a CUDA graph and launched.
+ * Run on the doubles of gpu/tests/emu.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #define _DEFAULT_SOURCE
 #include <nccl.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@ struct shared {
 
 struct rank {
     int me, n;
+    bool graph;
     ncclComm_t world, half;
     cudaStream_t stream;
     float *in, *out, host[N * MAX_RANKS];
@@ -76,6 +79,23 @@ static void round_of_calls(struct rank *r)
     OK(ncclAllReduce(r->in, r->out, N, ncclFloat32, ncclSum, r->world, r->stream));
 }
 
+/* As PyTorch does it by default: no thread may do what could wait for the device. */
+static void round_in_graph(struct rank *r)
+{
+    cudaGraphExec_t ready;
+    cudaGraph_t graph;
+
+    OK(cudaStreamBeginCapture(r->stream, cudaStreamCaptureModeGlobal));
+    round_of_calls(r);
+    OK(cudaStreamEndCapture(r->stream, &graph));
+    OK(cudaGraphInstantiate(&ready, graph, 0));
+    OK(cudaMemset(r->out, 0, sizeof r->host));
+    OK(cudaGraphLaunch(ready, r->stream));
+    OK(cudaStreamSynchronize(r->stream));
+    OK(cudaGraphExecDestroy(ready));
+    OK(cudaGraphDestroy(graph));
+}
+
 static int run(struct rank *r, struct shared *shared)
 {
     int bad = 0;
@@ -96,7 +116,10 @@ static int run(struct rank *r, struct shared *shared)
         r->host[i] = (float)(i % 97) + (float)r->me;
     OK(cudaMemcpy(r->in, r->host, sizeof r->host, cudaMemcpyHostToDevice));
     for (int k = 0; k < 2; k++) {
-        round_of_calls(r);
+        if (r->graph && k == 1)
+            round_in_graph(r);
+        else
+            round_of_calls(r);
         OK(cudaStreamSynchronize(r->stream));
     }
     OK(cudaMemcpy(r->host, r->out, N * sizeof(float), cudaMemcpyDeviceToHost));
@@ -122,6 +145,7 @@ int main(int argc, char **argv)
 
             r->me = i;
             r->n = n;
+            r->graph = argc > 2 && strcmp(argv[2], "graph") == 0;
             wrong = run(r, shared);
             if (wrong != 0)
                 fprintf(stderr, "app: rank %d: %d wrong elements\n", i, wrong);

@@ -55,4 +55,10 @@ LD_PRELOAD="$runtime$library" ZIPCCL_CAPTURE="$work/x" ZIPCCL_CAPTURE_CALLS=3:1 
 grep -q 'expected FIRST:END' "$work/said" || fail "no word of the range"
 [ ! -e "$work/x" ] || fail "captured all the same"
 LD_PRELOAD="$runtime$library" "$app" 2
+
+# calls into a CUDA graph: nothing of the job fails, and they are counted
+LD_PRELOAD="$runtime$library" ZIPCCL_CAPTURE="$work/graph" "$app" 2 graph || fail "the job with a graph failed: $?"
+grep -q '"in_graphs":13,' "$work/graph/parts/rank0.jsonl" ||
+    fail "other calls counted in graphs: $(head -n 1 "$work/graph/parts/rank0.jsonl")"
+[ "$(grep -c '"call"' "$work/graph/parts/rank0.jsonl")" = 26 ] || fail "not the calls of both rounds"
 echo "capture_nccl: ok"

@@ -3,6 +3,8 @@
 """test_join.py ZIPCCL|none - parts that are written by hand: what is joined, what is refused"""
 import json
 import os
+import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -181,6 +183,36 @@ class Join(unittest.TestCase):
             f.write("not json\n")
         with self.assertRaisesRegex(zipccl_join.JoinError, "rank1.jsonl:1"):
             zipccl_join.join(self.out)
+
+    def test_random_bytes(self):
+        self.write([part(0, 1, [group([0]), call(0, 10)])])
+        path = os.path.join(self.out, "parts", "rank0.jsonl")
+        with open(path, "rb") as f:
+            good = f.read()
+        random.seed(7)
+        for at in range(0, len(good), 5):
+            noise = bytes(random.randrange(128, 256) for _ in range(20))
+            with open(path, "wb") as f:
+                f.write(good[:at] + noise + good[at + 20:])
+            with self.assertRaisesRegex(zipccl_join.JoinError, "rank0.jsonl:[0-9]"):
+                zipccl_join.join(self.out)
+        with open(path, "wb") as f:
+            f.write(good.replace(b'"count": 8', b'"count": ' + b"[" * 100000))
+        with self.assertRaisesRegex(zipccl_join.JoinError, "rank0.jsonl:[0-9]"):
+            zipccl_join.join(self.out)
+        with open(path, "wb") as f:
+            f.write(good)
+        with open(os.path.join(self.out, "parts", "rank0.safetensors"), "wb") as f:
+            f.write(struct.pack("<Q", 2) + b"[]")
+        with self.assertRaisesRegex(zipccl_join.JoinError, "expected a .safetensors file"):
+            zipccl_join.join(self.out)
+
+    def test_samples_are_missed(self):
+        name = "allreduce.grad.step0.call0"
+        self.write([part(r, 2, [group([0, 1]), call(0, 10, sample=name)]) for r in range(2)])
+        self.assertIn("no rank0.safetensors and 1 more", zipccl_join.join(self.out)[-1])
+        self.write([part(r, 2, [group([0, 1]), call(0, 10)]) for r in range(2)])
+        self.assertEqual(len(zipccl_join.join(self.out)), 1)
 
     def test_a_failed_write_leaves_nothing(self):
         self.write([part(0, 1, [group([0]), call(0, 10)])])
