@@ -71,5 +71,7 @@ void run_groups(struct app *app);
 void run_split(struct app *app);
 void run_abort(struct app *app);
 void run_control(struct app *app);
+void run_watched(struct app *app);
+void run_stuck(struct app *app);
 
 #endif
