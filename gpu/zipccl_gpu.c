@@ -243,10 +243,14 @@ zipccl_status zipccl_gpu_leave(struct zipccl_gpu_comm *comm, zipccl_status statu
 
 zipccl_status zipccl_gpu_async_error(struct zipccl_gpu_comm *comm, struct zipccl_error *error)
 {
-    zipccl_status status = zipccl_transport_nccl_async_error(comm->transport);
+    zipccl_status status;
 
+    /* Inside like a call, so that who aborts does not take the node communicators away meanwhile. */
+    atomic_fetch_add(&comm->inside, 1);
+    status = zipccl_transport_nccl_async_error(comm->transport);
     if (status == ZIPCCL_OK)
         status = zipccl_exec_cuda_failed(comm->exec);
+    atomic_fetch_sub(&comm->inside, 1);
     if (status == ZIPCCL_OK)
         return status;
     return zipccl_fail(error, status, "%s",
