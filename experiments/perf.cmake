@@ -48,6 +48,15 @@ if(TARGET zipccl_gpu)
         zipccl_perf_program(zipccl-perf-nccl SOURCES ${nccl_world} LIBS zipccl_gpu
             zipccl_gpu_encode zipccl_gpu_decode zipccl_nccl_linked ${NCCL_LIBRARY} CUDA::cudart)
         set_target_properties(zipccl-perf-nccl PROPERTIES LINKER_LANGUAGE CXX)
+        if(TARGET zipccl_gpu_bodies AND NOT ZIPCCL_SANITIZE)
+            add_test(NAME perf_unmodified COMMAND ${CMAKE_COMMAND} -E env
+                LD_LIBRARY_PATH=${ZIPCCL_EMU_LIBRARY_PATH}
+                LD_PRELOAD=$<TARGET_FILE:zipccl_gpu_bodies> $<TARGET_FILE:zipccl-perf-nccl>
+                perf all_reduce --on nccl -b 64K -e 64K -t 2 -n 1 -w 0 --mode native,compressed)
+            set_tests_properties(perf_unmodified PROPERTIES TIMEOUT 120
+                PASS_REGULAR_EXPRESSION "Out of bounds values : 0 OK")
+            add_dependencies(zipccl-perf-nccl zipccl_emu_nccl)
+        endif()
     endif()
     # The same over the doubles, for tests.
     if(ZIPCCL_HAVE_EMULATOR)

@@ -197,3 +197,5 @@ size_t zipccl_gpu_decode_workspace(enum zipccl_dtype dtype, uint64_t total_n, ui
         return 0;
     return zipccl_gpu_index_workspace(most_superblocks(total_n, nmessages), nmessages);
 }
+
+SIMT_KERNEL(decode_kernel);

@@ -200,3 +200,5 @@ cudaError_t zipccl_gpu_index(struct decode_launch *p, uint64_t most, void *d_wor
     SIMT_LAUNCH(decode_index_kernel, dim3((unsigned)grid), dim3(TEAM_THREADS), 0, stream, launch);
     return cudaGetLastError();
 }
+
+SIMT_KERNEL(decode_index_kernel);

@@ -461,3 +461,12 @@ extern "C" cudaError_t zipccl_gpu_encode_f32(const struct zipccl_gpu_encode_args
                ? enc_launch<ZIPCCL_SPLIT_BF16, true>(&p, nblocks, stream)
                : enc_launch<ZIPCCL_SPLIT_FP16, true>(&p, nblocks, stream);
 }
+
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_BF16, false>);
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_BF16, true>);
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_FP16, false>);
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_FP16, true>);
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_FP32, false>);
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_E4M3, false>);
+SIMT_KERNEL(zipccl_encode_kernel<ZIPCCL_SPLIT_E5M2, false>);
+SIMT_KERNEL(zipccl_encode_kernel<ENC_RAW, false>);

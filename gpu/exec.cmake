@@ -51,3 +51,12 @@ if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
         zipccl_gpu_decode_emu)
     set_target_properties(test_gpu_plans_emulated PROPERTIES LINKER_LANGUAGE CXX)
 endif()
+# The emulated bodies of all kernels, to preload into what nvcc has built (gpu/tests/emu/README.md).
+if(ZIPCCL_HAVE_NVCC AND TARGET zipccl_gpu_encode_emu_bodies AND TARGET zipccl_gpu_decode_emu_bodies)
+    add_library(zipccl_gpu_bodies MODULE $<TARGET_OBJECTS:zipccl_gpu_encode_emu_bodies>
+        $<TARGET_OBJECTS:zipccl_gpu_decode_emu_bodies>)
+    target_link_libraries(zipccl_gpu_bodies PRIVATE zipccl_core zipccl_emu_cudart m)
+    target_link_options(zipccl_gpu_bodies PRIVATE -Wl,--exclude-libs,ALL)
+    set_target_properties(zipccl_gpu_bodies PROPERTIES LINKER_LANGUAGE CXX
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tests/emu/lib)
+endif()

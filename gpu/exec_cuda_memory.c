@@ -172,6 +172,7 @@ static void staging_register(struct zipccl_exec_cuda *e)
 static zipccl_status staging_room(struct zipccl_exec_cuda *e, size_t want)
 {
     size_t nbytes = e->staging.nbytes > 0 ? e->staging.nbytes : ALIGN;
+    size_t limit = align_up(e->most_staging) + 2 * ALIGN;
     void *p = NULL;
 
     if (want <= e->staging.nbytes)
@@ -187,9 +188,9 @@ static zipccl_status staging_room(struct zipccl_exec_cuda *e, size_t want)
     e->staging.handle = NULL;
     e->staging.nbytes = 0;
     while (nbytes < want)
-        nbytes *= 2; /* so that few calls make it grow */
-    if (nbytes > align_up(e->most_staging) + 2 * ALIGN)
-        nbytes = want > e->most_staging ? want : e->most_staging;
+        nbytes *= 2;        /* so that few calls make it grow */
+    if (nbytes > limit / 2) /* the last block, not twice one that is nearly as large */
+        nbytes = max_size(want, limit);
     if (e->api->MemAlloc != NULL && e->api->MemFree != NULL)
         ZIPCCL_TRY(zipccl_transport_nccl_check(e->transport, e->api->MemAlloc(&p, nbytes),
                                                "ncclMemAlloc"));

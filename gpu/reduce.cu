@@ -230,3 +230,7 @@ cudaError_t zipccl_gpu_round(enum zipccl_dtype dtype, const float *d_acc, uint64
                 (unsigned)split, d_acc, n, divisor, dst);
     return cudaGetLastError();
 }
+
+SIMT_KERNEL(sum_kernel);
+SIMT_KERNEL(accumulate_kernel);
+SIMT_KERNEL(round_kernel);

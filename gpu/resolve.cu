@@ -71,3 +71,5 @@ cudaError_t zipccl_gpu_resolve(enum zipccl_dtype dtype, const struct zipccl_gpu_
     SIMT_LAUNCH(resolve_kernel, dim3(1), dim3(TEAM_THREADS), 0, stream, in, nmessages, d_seen);
     return cudaGetLastError();
 }
+
+SIMT_KERNEL(resolve_kernel);

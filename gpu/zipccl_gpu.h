@@ -72,7 +72,8 @@ struct zipccl_gpu_options {
                                  is zipccl_gpu_alltoallv(); SENDRECV is zipccl_gpu_group() */
     size_t min_bytes;         /* default 1 MiB: raw bytes, of the larger buffer of a rank in a
                                  collective, of one message of an alltoallv or a group */
-    size_t max_staging_bytes; /* device memory for messages at most; 0: 256 MiB */
+    size_t max_staging_bytes; /* device memory for messages at most; 0: 256 MiB.  Outgrown blocks
+                                 are kept till the end: as much again */
     const char *strategy;     /* as in struct zipccl_comm_config, */
     uint32_t nchunks;         /* and so these */
     uint32_t capacity_class;

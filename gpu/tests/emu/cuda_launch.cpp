@@ -151,6 +151,11 @@ void __cudaRegisterFunction(void **, const char *function, char *, const char *n
     functions[function] = CUkern_st{name};
 }
 
+/* Tables in constant memory: the emulated bodies have their own. */
+void __cudaRegisterVar(void **, char *, char *, const char *, int, size_t, int, int)
+{
+}
+
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t smem, cudaStream_t stream)
 {
     configurations.push_back(Configuration{grid, block, smem, stream});
