@@ -98,7 +98,8 @@ static zipccl_status load_state(struct perf_rank *rank)
     pthread_mutex_lock(&rank->job->lock);
     rank->job->not_loaded = true;
     pthread_mutex_unlock(&rank->job->lock);
-    return perf_fail(rank->job, status, error.text);
+    perf_fail(rank->job, status, error.text);
+    return zipccl_state_files_status(status, true);
 }
 
 zipccl_status perf_rank_save_state(struct perf_rank *rank)

@@ -276,9 +276,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_ON: failed = set_on(o, arg); break;
     case 't': failed = set_whole(o, "-t", arg, 1, 1024, &o->world.nthreads); break;
-    case KEY_RANKS:
-        failed = set_whole(o, "--ranks", arg, 1, ZIPCCL_TRACE_MAX_RANKS, &o->nranks);
-        break;
+    case KEY_RANKS: failed = set_whole(o, "--ranks", arg, 1, 1u << 20, &o->nranks); break;
     case KEY_RANKS_PER_NODE:
         failed = set_whole(o, "--ranks-per-node", arg, 1, 65535, &o->world.ranks_per_node);
         break;

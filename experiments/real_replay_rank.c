@@ -168,7 +168,8 @@ static zipccl_status load_state(struct replay_rank *rank, uint32_t key)
     pthread_mutex_lock(&rank->job->lock);
     rank->job->not_loaded = true;
     pthread_mutex_unlock(&rank->job->lock);
-    return replay_fail(rank->job, status, "--state-load: %.480s", zipccl_comm_error(comm));
+    replay_fail(rank->job, status, "--state-load: %.480s", zipccl_comm_error(comm));
+    return zipccl_state_files_status(status, true);
 }
 
 zipccl_status replay_save_state(struct replay_rank *rank)

@@ -111,7 +111,9 @@ zipccl_status zipccl_state_files_save(const struct zipccl_state_files *files, co
 
 zipccl_status zipccl_state_files_status(zipccl_status status, bool not_loaded)
 {
-    return not_loaded && status == ZIPCCL_ERR_MISMATCH ? ZIPCCL_ERR_INPUT : status;
+    bool others = status == ZIPCCL_ERR_MISMATCH || status == ZIPCCL_ERR_ABORTED;
+
+    return not_loaded && others ? ZIPCCL_ERR_INPUT : status;
 }
 
 bool zipccl_tells_less(zipccl_status status, zipccl_status other)

@@ -7,6 +7,7 @@
 
 #include "core/transport_mpi.h"
 #include "experiments/launch.h"
+#include "experiments/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,9 @@ struct mpi_world {
 /* What has to happen when the process exits: there is one MPI in it, so this is no world's. */
 static enum { MPI_IS_DOWN, MPI_IS_UP } at_exit;
 
+/* What the job ends with if this process fails: as the process itself. */
+static int end_code = ZIPCCL_EXIT_FAILED;
+
 /* The others may wait for this process for ever: end the job with it. */
 static void end_job(void)
 {
@@ -45,7 +49,7 @@ static void end_job(void)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     fprintf(stderr, "rank %d has failed or left the others: ending the job\n", rank);
     fflush(NULL);
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Abort(MPI_COMM_WORLD, end_code);
 }
 
 static void finalize(void)
@@ -91,6 +95,7 @@ static zipccl_status mpi_run(struct zipccl_world *base, zipccl_world_fn *fn, voi
     if (status == ZIPCCL_OK)
         return status;
     world->failed = true;
+    end_code = zipccl_exit_code(status);
     world->whole->ops->abort(world->whole);
     text = world->whole->ops->error_text(world->whole);
     return zipccl_fail(error, status, "rank %u: %s%s%s", base->first, zipccl_status_string(status),
