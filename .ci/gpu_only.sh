@@ -6,13 +6,16 @@
 #                                   machine's apt; --root makes the root and builds nothing
 #
 # The root is made once with debootstrap and kept (ZIPCCL_ROOT_CACHE, default ~/.cache/zipccl); its
-# /proc and network are not touched by the build.  77: skipped, since debootstrap, root, CUDA or NCCL is
+# /proc and network are not touched by the build.  No library is in it but libc, which is checked: JSON is
+# read and written by json/ of this tree.  77: skipped, since debootstrap, root, CUDA or NCCL is
 # missing here.  Kernels are compiled for one architecture.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 only_root=
 [ "${1:-}" != --root ] || { only_root=1 && shift; }
 release=${1:-trixie}
+# It becomes part of a path that root removes.
+[[ $release =~ ^[a-z]+$ ]] || { echo "gpu_only.sh: release \"$release\": expected the name of a Debian release, a-z" >&2 && exit 2; }
 cache=${ZIPCCL_ROOT_CACHE:-${HOME:-/root}/.cache/zipccl}
 root=$cache/$release
 packages=gcc,g++,make,cmake,mawk,libc6-dev
@@ -54,7 +57,7 @@ root=$root cuda=$cuda source=$PWD unshare --mount --net --pid --fork sh -euc '
     mkdir -p "$root/cuda" "$root/source" "$root/build" "$root/proc"
     mount --bind "$cuda" "$root/cuda"
     mount --bind "$source" "$root/source"
-    mount -o remount,ro,bind "$root/source" 2>/dev/null || true
+    mount -o remount,ro,bind "$root/source"
     mount -t tmpfs none "$root/build"
     mount -t proc proc "$root/proc"
     exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/cuda/bin HOME=/root sh -euc "

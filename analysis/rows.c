@@ -7,6 +7,7 @@
 
 #include "analysis/document.h"
 #include "analysis/rows_parts.h"
+#include "core/regular_file.h"
 
 #include <errno.h>
 #include <math.h>
@@ -292,13 +293,12 @@ static zipccl_status read_all(const char *path, FILE *file, char **text, size_t 
 zipccl_status zipccl_rows_read(const char *path, int op, struct zipccl_rows **out,
                                struct zipccl_error *error)
 {
-    FILE *file = fopen(path, "rb");
     char *text = NULL;
     size_t nbytes = 0;
     zipccl_status status;
+    FILE *file;
 
-    if (file == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
+    ZIPCCL_TRY(zipccl_open_regular(path, &file, error));
     status = read_all(path, file, &text, &nbytes, error);
     fclose(file);
     if (status == ZIPCCL_OK)

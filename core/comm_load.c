@@ -9,6 +9,7 @@
  */
 #include "core/comm_state.h"
 
+#include "core/regular_file.h"
 #include "core/state.h"
 
 #include <errno.h>
@@ -236,14 +237,14 @@ zipccl_status zipccl_comm_load_state(struct zipccl_comm *comm, const char *text,
 static zipccl_status read_file(struct zipccl_comm *comm, const char *path, char **text,
                                size_t *nbytes)
 {
-    FILE *file = path != NULL ? fopen(path, "r") : NULL;
     size_t room = 1 << 16, n = 0;
     char *bytes = NULL;
+    FILE *file;
     bool lost;
 
-    if (file == NULL)
-        return zipccl_fail(&comm->error, ZIPCCL_ERR_IO, "%s: %s", path != NULL ? path : "no path",
-                           strerror(path != NULL ? errno : EINVAL));
+    if (path == NULL)
+        return zipccl_fail(&comm->error, ZIPCCL_ERR_IO, "no path: %s", strerror(EINVAL));
+    ZIPCCL_TRY(zipccl_open_regular(path, &file, &comm->error));
     do {
         char *more = realloc(bytes, 2 * room);
 
@@ -280,9 +281,9 @@ zipccl_status zipccl_comm_load_state_file(struct zipccl_comm *comm, const char *
     comm->error.text[0] = '\0';
     status = read_file(comm, path, &text, &nbytes);
     status = load(comm, text, nbytes, status);
-    free(text);
     reason = comm->error;
-    if (status == ZIPCCL_ERR_INPUT)
+    if (status == ZIPCCL_ERR_INPUT && text != NULL)
         zipccl_fail(&comm->error, status, "%.200s: %.300s", path, reason.text);
+    free(text);
     return status;
 }

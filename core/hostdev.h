@@ -10,8 +10,10 @@
 #ifndef ZIPCCL_CORE_HOSTDEV_H
 #define ZIPCCL_CORE_HOSTDEV_H
 
-/* Before 'static inline' of a function that both sides call. */
-/* Before a table of constants in a header; nvcc gives it to the device alone. */
+/*
+ * ZIPCCL_HOSTDEV  before 'static inline' of a function that both sides call
+ * ZIPCCL_TABLE    before a table of constants in a header; nvcc gives it to the device alone
+ */
 #if defined(__CUDACC__)
 #define ZIPCCL_HOSTDEV __host__ __device__
 #define ZIPCCL_TABLE   static __constant__ const

@@ -15,6 +15,9 @@
 
 #define ZIPCCL_STATE_VERSION 2u
 
+/* No number in the text is larger; what has grown past it is written as this. */
+#define ZIPCCL_STATE_MOST (((uint64_t)1 << 53) - 1)
+
 /* A file with more lines of a kind is refused. */
 #define ZIPCCL_STATE_MOST_EVEN  2048u
 #define ZIPCCL_STATE_MOST_PAIRS 65536u

@@ -18,7 +18,7 @@ const char *const zipccl_state_reasons[] = {"started", "narrowed", "overflowed",
 const char *const zipccl_state_efforts[] = {"fast", "ratio", NULL};
 
 /* Numbers of calls, periods and nanoseconds: far above any, far below an overflow of their sums. */
-#define MOST ((uint64_t)1 << 53)
+#define MOST ZIPCCL_STATE_MOST
 
 #define MOST_PPM 2000000u
 

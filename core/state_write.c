@@ -11,12 +11,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* As the reader takes it. */
+static uint64_t at_most(uint64_t x)
+{
+    return x < ZIPCCL_STATE_MOST ? x : ZIPCCL_STATE_MOST;
+}
+
+static uint32_t at_most32(uint32_t x)
+{
+    return x < UINT32_MAX / 2 ? x : UINT32_MAX / 2;
+}
+
+/* Calls at a decision: whole periods. */
+static uint64_t whole_periods(uint64_t calls)
+{
+    uint64_t x = at_most(calls);
+
+    return x == calls ? x : x / ZIPCCL_CLASS_PERIOD * ZIPCCL_CLASS_PERIOD;
+}
+
 static void put_class(const struct zipccl_class_state *state, FILE *out)
 {
-    fprintf(out, " calls %" PRIu64 " class %s %s barred", state->decided,
+    fprintf(out, " calls %" PRIu64 " class %s %s barred", whole_periods(state->decided),
             zipccl_class_name(state->now), zipccl_state_reasons[state->reason]);
     for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
-        fprintf(out, " %" PRIu64, state->barred_until[c]);
+        fprintf(out, " %" PRIu64, at_most(state->barred_until[c]));
     fputs(" bars", out);
     for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
         fprintf(out, " %" PRIu64, state->bar[c]);
@@ -32,12 +51,12 @@ static void put_even(const struct zipccl_state_even *even, FILE *out)
     fprintf(out,
             " ratio %" PRIu32 " %s trials %s %s %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
             even->coded_ppm, zipccl_state_efforts[even->effort], t->on ? "on" : "off",
-            zipccl_kind_name(t->now), zipccl_kind_name(t->challenger), t->changes, t->period,
-            t->ntrials, t->spent);
+            zipccl_kind_name(t->now), zipccl_kind_name(t->challenger), at_most32(t->changes),
+            at_most(t->period), at_most(t->ntrials), at_most(t->spent));
     for (int k = 0; k < ZIPCCL_NUM_KINDS; k++)
         fprintf(out, " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32,
-                zipccl_kind_name(k), t->kinds[k].predicted_ns, t->kinds[k].ns, t->kinds[k].next,
-                t->kinds[k].pause, t->kinds[k].wins);
+                zipccl_kind_name(k), at_most(t->kinds[k].predicted_ns), at_most(t->kinds[k].ns),
+                at_most(t->kinds[k].next), at_most(t->kinds[k].pause), at_most32(t->kinds[k].wins));
     fputc('\n', out);
 }
 

@@ -107,6 +107,22 @@ zipccl_status zipccl_topology_create(uint32_t nranks, const uint32_t *node_ids,
     return ZIPCCL_OK;
 }
 
+zipccl_status zipccl_topology_create_group(const struct zipccl_topology *whole,
+                                           const uint32_t *ranks, uint32_t n,
+                                           struct zipccl_topology **out)
+{
+    uint32_t *nodes = malloc((n > 0 ? n : 1) * sizeof *nodes);
+    zipccl_status status;
+
+    if (nodes == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        nodes[i] = whole->node_of[ranks[i]];
+    status = zipccl_topology_create(n, nodes, out);
+    free(nodes);
+    return status;
+}
+
 zipccl_status zipccl_topology_create_even(uint32_t nnodes, uint32_t ranks_per_node,
                                           struct zipccl_topology **out)
 {

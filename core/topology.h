@@ -33,6 +33,11 @@ struct zipccl_topology {
 zipccl_status zipccl_topology_create(uint32_t nranks, const uint32_t *node_ids,
                                      struct zipccl_topology **out);
 
+/* The same of ranks [n] of 'whole', each on its node there. */
+zipccl_status zipccl_topology_create_group(const struct zipccl_topology *whole,
+                                           const uint32_t *ranks, uint32_t n,
+                                           struct zipccl_topology **out);
+
 /* Build nnodes x ranks_per_node with contiguous ranks. */
 zipccl_status zipccl_topology_create_even(uint32_t nnodes, uint32_t ranks_per_node,
                                           struct zipccl_topology **out);

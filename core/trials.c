@@ -261,7 +261,6 @@ static int next_challenger(const struct zipccl_trials *t)
 
 void zipccl_trials_decide(struct zipccl_trials *t, struct zipccl_trial_seen seen, bool compresses)
 {
-
     uint32_t ncalls = trial_calls(t) / 2;
 
     t->seen = (struct zipccl_trial_seen){{0, 0}};

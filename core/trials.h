@@ -1,33 +1,33 @@
 /*
- * trials.h - which kind of plan really is the fastest for a call: trials, and a rule with hysteresis
+ * trials.h - which kind of plan really is the fastest: trials, and a rule with hysteresis
  *
- * The rule alone, as classes.h is for capacities: it knows no rank, no clock and no plan.  The ranks
- * that make a call feed it the same numbers at the same calls, so they come to the same kind of plan
- * however their clocks differ.
+ * The rule alone, as classes.h is for capacities: it knows no rank, no clock and no plan.  The
+ * ranks that make a call feed it the same numbers at the same calls, so they come to the same kind
+ * of plan however their clocks differ.
  *
- * The kinds are the transport's own collective, our best uncompressed plan, and the best compressed one.
- * The first in use is the one that is predicted to be the fastest.  In a trial it takes turns with
- * another kind, in the first calls of a period of ZIPCCL_CLASS_PERIOD.  A rank keeps the shortest time of
- * each of the two; the longest over all ranks counts.
+ * The kinds are the transport's own collective, our best uncompressed plan, and the best compressed
+ * one.  The first in use is the one that is predicted to be the fastest.  In a trial it takes turns
+ * with another kind, in the first calls of a period of ZIPCCL_CLASS_PERIOD.  A rank keeps the
+ * shortest time of each of the two; the longest over all ranks counts.
  *
  *   opening   a compressed kind that is in use first has to prove itself at once: in the first four
- *             calls it takes turns with the best uncompressed one, which is in use from the fifth call on
- *             if it was faster by more than ZIPCCL_TRIAL_OPENING_PERCENT
+ *             calls it takes turns with the best uncompressed one, which is in use from the fifth
+ *             call on if it was faster by more than ZIPCCL_TRIAL_OPENING_PERCENT
  *   probe     of a kind that was never timed: one call
  *   trial     of one that was: four calls
  *
- * What trials cost is bounded.  They may take one part of ZIPCCL_TRIAL_SHARE of the time of all calls so
- * far, so a trial waits until its expected loss fits: what it lost before by being slower, or of a kind
- * that was never timed four times what is predicted, since a prediction may be wrong; and a call for what
- * ranks exchange.  Afterwards the loss that was seen is charged.  Only a kind that is slower still than
- * four times its prediction, and the two calls of the opening, exceed the bound, and nothing is tried until
- * that is made up for.
+ * What trials cost is bounded.  They may take one part of ZIPCCL_TRIAL_SHARE of the time of all
+ * calls so far, so a trial waits until its expected loss fits: what it lost before by being slower,
+ * or of a kind that was never timed four times what is predicted, since a prediction may be wrong;
+ * and a call for what ranks exchange.  Afterwards the loss that was seen is charged.  Only a kind
+ * that is slower still than four times its prediction, and the two calls of the opening, exceed the
+ * bound, and nothing is tried until that is made up for.
  *
  *   faster by the margin     a win; after ZIPCCL_TRIAL_WINS in a row, one more for each change that
- *                            there has been, that kind is in use.  A first change comes at once if it
- *                            takes less than half the time
- *   else                     the wins are gone, and the kind is left alone for a while: twice as long
- *                            each time, longer the slower it was
+ *                            there has been, that kind is in use.  A first change comes at once if
+ *                            it takes less than half the time
+ *   else                     the wins are gone, and the kind is left alone for a while: twice as
+ *                            long each time, longer the slower it was
  *
  * A kind is tried if it is predicted to take at most half as long again as the one in use, or less
  * than that one was seen to take.  Nothing is tried where less than a quarter of the fastest
@@ -44,8 +44,8 @@
 enum zipccl_kind { ZIPCCL_PLAN_NATIVE, ZIPCCL_PLAN_RAW, ZIPCCL_PLAN_COMPRESSED, ZIPCCL_NUM_KINDS };
 #define ZIPCCL_NO_KIND (-1)
 
-/* Calls of a trial, of both kinds together, at most.  Four each: the first pays for cold memory, and
- * the shortest of the others is close to what the call takes undisturbed. */
+/* Calls of a trial, of both kinds together, at most.  Four each: the first pays for cold memory,
+ * and the shortest of the others is close to what the call takes undisturbed. */
 #define ZIPCCL_TRIAL_CALLS 8u
 
 /* The same of the opening: two each. */

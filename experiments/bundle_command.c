@@ -1,7 +1,8 @@
 /*
  * bundle_command.c - zipccl bundle: results and what they were measured on, as one file to send back
  *
- * Names of hosts are replaced in all that goes in; no environment is read or packed.
+ * Names of hosts are replaced in all that goes in, names of files too; no environment is read or
+ * packed.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -36,8 +37,7 @@ struct options {
 
 /* A member of the bundle. */
 struct member {
-    const char *name; /* borrowed */
-    char *text;       /* owned */
+    char *name, *text; /* owned */
     size_t nbytes, nhidden;
 };
 
@@ -127,9 +127,17 @@ static zipccl_status read_file(const char *path, char **out, size_t *nbytes,
 }
 
 /* Takes 'text' over. */
-static void add(struct bundle *b, const char *name, char *text, size_t nbytes)
+static zipccl_status add(struct bundle *b, const char *name, char *text, size_t nbytes,
+                         struct zipccl_error *error)
 {
-    b->members[b->n++] = (struct member){name, text, nbytes, 0};
+    char *copy = strdup(name);
+
+    if (copy == NULL) {
+        free(text);
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
+    }
+    b->members[b->n++] = (struct member){copy, text, nbytes, 0};
+    return ZIPCCL_OK;
 }
 
 static zipccl_status add_results(struct bundle *b, const struct options *o,
@@ -150,7 +158,7 @@ static zipccl_status add_results(struct bundle *b, const struct options *o,
             return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: the bundle has a %s of its own",
                                o->files[i], name);
         ZIPCCL_TRY(read_file(o->files[i], &text, &nbytes, error));
-        add(b, name, text, nbytes);
+        ZIPCCL_TRY(add(b, name, text, nbytes, error));
         if (zipccl_hosts_find(&b->hosts, text, nbytes) != ZIPCCL_OK)
             return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     }
@@ -175,8 +183,7 @@ static zipccl_status add_versions(struct bundle *b, struct zipccl_error *error)
     fclose(out);
     if (text == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-    add(b, "versions.txt", text, nbytes);
-    return ZIPCCL_OK;
+    return add(b, "versions.txt", text, nbytes, error);
 }
 
 /* What a program says, if it is installed and ends well. */
@@ -194,8 +201,7 @@ static zipccl_status add_said(struct bundle *b, const char *name, char *const *a
         free(text);
         return ZIPCCL_OK;
     }
-    add(b, name, text, result.nbytes);
-    return ZIPCCL_OK;
+    return add(b, name, text, result.nbytes, error);
 }
 
 static zipccl_status add_gpus(struct bundle *b, struct zipccl_error *error)
@@ -212,6 +218,23 @@ static zipccl_status add_gpus(struct bundle *b, struct zipccl_error *error)
     return add_said(b, "clocks.txt", clocks, error);
 }
 
+/* Replace names of hosts in the name and the text of a member. */
+static zipccl_status hide_member(const struct zipccl_hosts *hosts, struct member *m)
+{
+    size_t nbytes = 0, nhidden;
+    char *name, *text;
+
+    ZIPCCL_TRY(zipccl_hosts_hide_name(hosts, m->name, &name, &nhidden));
+    free(m->name);
+    m->name = name;
+    ZIPCCL_TRY(zipccl_hosts_hide(hosts, m->text, m->nbytes, &text, &nbytes, &m->nhidden));
+    free(m->text);
+    m->text = text;
+    m->nbytes = nbytes;
+    m->nhidden += nhidden;
+    return ZIPCCL_OK;
+}
+
 static zipccl_status hide_hosts(struct bundle *b, const struct options *o,
                                 struct zipccl_error *error)
 {
@@ -222,19 +245,18 @@ static zipccl_status hide_hosts(struct bundle *b, const struct options *o,
         status = zipccl_hosts_add(&b->hosts, system.nodename, strlen(system.nodename));
     for (size_t i = 0; i < o->nhosts && status == ZIPCCL_OK; i++)
         status = zipccl_hosts_add(&b->hosts, o->hosts[i], strlen(o->hosts[i]));
-    for (size_t i = 0; i < b->n && status == ZIPCCL_OK; i++) {
-        struct member *m = &b->members[i];
-        size_t nbytes = 0;
-        char *text = NULL;
-
-        status = zipccl_hosts_hide(&b->hosts, m->text, m->nbytes, &text, &nbytes, &m->nhidden);
-        if (status != ZIPCCL_OK)
-            break;
-        free(m->text);
-        m->text = text;
-        m->nbytes = nbytes;
-    }
-    return status == ZIPCCL_OK ? status : zipccl_fail(error, status, "out of memory");
+    for (size_t i = 0; i < b->n && status == ZIPCCL_OK; i++)
+        status = hide_member(&b->hosts, &b->members[i]);
+    if (status != ZIPCCL_OK)
+        return zipccl_fail(error, status, "out of memory");
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(b->members[i].name, b->members[k].name) == 0)
+                return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                                   "two files are named %s once names of hosts are replaced, "
+                                   "expected names of their own",
+                                   b->members[i].name);
+    return ZIPCCL_OK;
 }
 
 /* The list, also for people: the first member. */
@@ -252,8 +274,7 @@ static zipccl_status add_contents(struct bundle *b, struct zipccl_error *error)
     fclose(out);
     if (text == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
-    add(b, "CONTENTS", text, nbytes);
-    return ZIPCCL_OK;
+    return add(b, "CONTENTS", text, nbytes, error);
 }
 
 static int write_member(struct archive *archive, const struct member *m)
@@ -337,8 +358,10 @@ int zipccl_bundle_command(int argc, char **argv)
     if (status == ZIPCCL_OK)
         printf("%s:\n%.*s", options.out, (int)bundle.members[bundle.n - 1].nbytes,
                bundle.members[bundle.n - 1].text);
-    for (size_t i = 0; i < bundle.n; i++)
+    for (size_t i = 0; i < bundle.n; i++) {
+        free(bundle.members[i].name);
         free(bundle.members[i].text);
+    }
     zipccl_hosts_release(&bundle.hosts);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }

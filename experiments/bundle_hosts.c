@@ -70,19 +70,33 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '-' || c == '_';
 }
 
-/* The host whose name begins at text[at] and ends there as a word; -1 if none does. */
-static int host_at(const struct zipccl_hosts *hosts, const char *text, size_t nbytes, size_t at)
+static bool is_part(char c)
 {
-    if (at > 0 && is_word(text[at - 1]))
+    return isalnum((unsigned char)c);
+}
+
+/* What a name goes on with: in texts as a word does, behind - and _ too; in names of files not. */
+typedef bool joins_fn(char c);
+
+/* The host with the longest name that is at text[at], joined to nothing; -1 if none is. */
+static int host_at(const struct zipccl_hosts *hosts, const char *text, size_t nbytes, size_t at,
+                   joins_fn *joins)
+{
+    size_t longest = 0;
+    int found = -1;
+
+    if (at > 0 && joins(text[at - 1]))
         return -1;
     for (size_t i = 0; i < hosts->n; i++) {
         size_t n = strlen(hosts->names[i]);
 
-        if (at + n <= nbytes && strncasecmp(text + at, hosts->names[i], n) == 0 &&
-            (at + n == nbytes || !is_word(text[at + n])))
-            return (int)i;
+        if (n > longest && at + n <= nbytes && strncasecmp(text + at, hosts->names[i], n) == 0 &&
+            (at + n == nbytes || !joins(text[at + n]))) {
+            longest = n;
+            found = (int)i;
+        }
     }
-    return -1;
+    return found;
 }
 
 /* Bytes of ".domain.tld" at text[at]. */
@@ -98,30 +112,79 @@ static size_t domain_at(const char *text, size_t nbytes, size_t at)
     return end - at;
 }
 
-zipccl_status zipccl_hosts_hide(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
-                                char **out, size_t *out_nbytes, size_t *nhidden)
+/* Write the text with names replaced to 'copy', unless that is NULL; how many bytes it has. */
+static size_t replace(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
+                      joins_fn *joins, char *copy, size_t *nhidden)
 {
-    /* "host" and up to 7 digits for a name of one letter at least. */
-    char *copy = malloc(nbytes * 12 + 1);
     size_t to = 0;
 
     *nhidden = 0;
-    if (copy == NULL)
-        return ZIPCCL_ERR_NOMEM;
     for (size_t at = 0; at < nbytes;) {
-        int host = host_at(hosts, text, nbytes, at);
+        int host = host_at(hosts, text, nbytes, at, joins);
+        char name[16];
+        size_t n;
 
         if (host < 0) {
-            copy[to++] = text[at++];
+            if (copy != NULL)
+                copy[to] = text[at];
+            to++;
+            at++;
             continue;
         }
         at += strlen(hosts->names[host]);
         at += domain_at(text, nbytes, at);
-        to += (size_t)sprintf(copy + to, "host%d", host);
+        n = (size_t)snprintf(name, sizeof name, "host%d", host);
+        if (copy != NULL)
+            memcpy(copy + to, name, n);
+        to += n;
         (*nhidden)++;
     }
+    return to;
+}
+
+zipccl_status zipccl_hosts_hide(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
+                                char **out, size_t *out_nbytes, size_t *nhidden)
+{
+    size_t n = replace(hosts, text, nbytes, is_word, NULL, nhidden);
+    char *copy = malloc(n + 1);
+
+    if (copy == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    replace(hosts, text, nbytes, is_word, copy, nhidden);
     *out = copy;
-    *out_nbytes = to;
+    *out_nbytes = n;
+    return ZIPCCL_OK;
+}
+
+/* Bytes of a file's name before its endings, which are no domain. */
+static size_t stem(const char *name)
+{
+    static const char *const endings[] = {".json", ".jsonl", ".csv", ".txt", ".log",
+                                          ".yaml", ".yml",   ".gz",  ".zst", ".svg"};
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t k = strlen(endings[i]);
+
+        if (n > k && strncasecmp(name + n - k, endings[i], k) == 0) {
+            n -= k;
+            i = (size_t)-1; /* another may stand before it */
+        }
+    }
+    return n;
+}
+
+zipccl_status zipccl_hosts_hide_name(const struct zipccl_hosts *hosts, const char *name, char **out,
+                                     size_t *nhidden)
+{
+    size_t before = stem(name), n = replace(hosts, name, before, is_part, NULL, nhidden);
+    char *copy = malloc(n + strlen(name + before) + 1);
+
+    if (copy == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    replace(hosts, name, before, is_part, copy, nhidden);
+    strcpy(copy + n, name + before);
+    *out = copy;
     return ZIPCCL_OK;
 }
 

@@ -28,6 +28,10 @@ zipccl_status zipccl_hosts_find(struct zipccl_hosts *hosts, const char *text, si
 zipccl_status zipccl_hosts_hide(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
                                 char **out, size_t *out_nbytes, size_t *nhidden);
 
+/* The same of the name of a file, where - and _ also part words, and an ending like .json stays. */
+zipccl_status zipccl_hosts_hide_name(const struct zipccl_hosts *hosts, const char *name, char **out,
+                                     size_t *nhidden);
+
 void zipccl_hosts_release(struct zipccl_hosts *hosts);
 
 #endif

@@ -2,7 +2,7 @@
 # perf_only.cmake - zipccl-perf without YAML, protobuf, archive and zlib: own traces, plain clusters
 #
 # Libraries have the names that they have in a full build, with fewer sources: models, traces, what of
-# sim real runs share, and the programs that run collectives.  JSON is third_party/yajl's.
+# sim real runs share, and the programs that run collectives.  JSON is json/'s.
 add_compile_definitions(ZIPCCL_NO_YAML ZIPCCL_NO_ZLIB)
 
 # zipccl_part(NAME FOLDER SOURCES...) - a library of sources of one folder
@@ -33,6 +33,8 @@ target_compile_definitions(zipccl_programs PRIVATE
     ZIPCCL_BUILD_SANITIZE="${ZIPCCL_SANITIZE}")
 zipccl_part(zipccl_import_programs experiments import_print.c open_cluster.c relative_path.c
     spare_trace.c)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/experiments/relative_path.c PROPERTIES
+    COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 target_link_libraries(zipccl_import_programs PUBLIC zipccl_programs zipccl_traces zipccl_models)
 file(RELATIVE_PATH ZIPCCL_CLUSTER_DIR ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/models/clusters)
 target_compile_definitions(zipccl_import_programs PRIVATE

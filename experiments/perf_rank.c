@@ -95,6 +95,9 @@ static zipccl_status load_state(struct perf_rank *rank)
     if (status == ZIPCCL_OK)
         return status;
     zipccl_fail(&error, status, "--state-load: %.480s", zipccl_comm_error(comm));
+    pthread_mutex_lock(&rank->job->lock);
+    rank->job->not_loaded = true;
+    pthread_mutex_unlock(&rank->job->lock);
     return perf_fail(rank->job, status, error.text);
 }
 

@@ -228,7 +228,7 @@ static zipccl_status run(struct perf_job *job, struct zipccl_error *error)
     status = zipccl_world_run(job->world, run_rank, job, error);
     if (status != ZIPCCL_OK && job->status != ZIPCCL_OK) {
         *error = job->error;
-        return job->status;
+        return zipccl_state_files_status(job->status, job->not_loaded);
     }
     if (status == ZIPCCL_OK && job->world->first == 0 && !job->served)
         return refuse(job->options, error);

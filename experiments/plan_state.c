@@ -5,7 +5,8 @@
  */
 #include "experiments/plan_state.h"
 
-#include <errno.h>
+#include "core/regular_file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,12 @@
 static zipccl_status read_file(const char *path, char **text, size_t *nbytes,
                                struct zipccl_error *error)
 {
-    FILE *file = fopen(path, "r");
     size_t room = 1 << 16, n = 0;
     char *bytes = NULL, *more;
+    FILE *file;
     bool lost;
 
-    if (file == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%.300s: %s", path, strerror(errno));
+    ZIPCCL_TRY(zipccl_open_regular(path, &file, error));
     do {
         more = realloc(bytes, room *= 2);
         if (more == NULL)

@@ -34,6 +34,7 @@ enum {
     KEY_CLUSTER_DIR,
     KEY_THREADS,
     KEY_RANKS_PER_NODE,
+    KEY_RANKS,
     KEY_CSV,
     KEY_SUMMARY,
     KEY_HTML,
@@ -48,6 +49,7 @@ struct options {
     const char *program; /* begins each error */
     const char *trace, *cluster, *cluster_dir, *sets[MAX_SETS];
     size_t nsets;
+    uint32_t nranks; /* that the trace is taken to; 0: those it has */
     const char *files[NUM_FILES];
     bool quiet, summary;
     struct zipccl_real_world world;
@@ -63,6 +65,10 @@ static const struct argp_option option_table[] = {
      "one, a rank a GPU; not run on a GPU yet); without it replay simulates",
      1},
     {"nthreads", 't', "N", 0, "threads (default: the trace's ranks)", 1},
+    {"ranks", KEY_RANKS, "N", 0,
+     "take the trace to N ranks first, a multiple or a divisor of those it has, along data "
+     "parallelism; of a file to import: ranks of the world, where it does not say",
+     1},
     {"ranks-per-node", KEY_RANKS_PER_NODE, "N", 0,
      "take N ranks after each other for one node (default: threads as the trace says, processes as "
      "their hosts)",
@@ -270,6 +276,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_ON: failed = set_on(o, arg); break;
     case 't': failed = set_whole(o, "-t", arg, 1, 1024, &o->world.nthreads); break;
+    case KEY_RANKS:
+        failed = set_whole(o, "--ranks", arg, 1, ZIPCCL_TRACE_MAX_RANKS, &o->nranks);
+        break;
     case KEY_RANKS_PER_NODE:
         failed = set_whole(o, "--ranks-per-node", arg, 1, 65535, &o->world.ranks_per_node);
         break;
@@ -489,6 +498,7 @@ static int run(struct options *options)
     zipccl_status status = open_cluster(options, &cluster, &error);
 
     zipccl_import_options_init(&import);
+    import.nranks = options->nranks;
     if (status == ZIPCCL_OK && zipccl_real_world_writes())
         status = check_outputs(options, cluster, outputs, &error);
     if (status == ZIPCCL_OK)

@@ -163,9 +163,12 @@ static zipccl_status load_state(struct replay_rank *rank, uint32_t key)
         return ZIPCCL_OK;
     name_state(&rank->job->keys[key], name, sizeof name);
     status = zipccl_state_files_load(&rank->job->options->state, name, rank->index, comm);
-    return status == ZIPCCL_OK
-               ? status
-               : replay_fail(rank->job, status, "--state-load: %.480s", zipccl_comm_error(comm));
+    if (status == ZIPCCL_OK)
+        return status;
+    pthread_mutex_lock(&rank->job->lock);
+    rank->job->not_loaded = true;
+    pthread_mutex_unlock(&rank->job->lock);
+    return replay_fail(rank->job, status, "--state-load: %.480s", zipccl_comm_error(comm));
 }
 
 zipccl_status replay_save_state(struct replay_rank *rank)

@@ -43,6 +43,7 @@ struct replay_job {
     pthread_mutex_t lock;
     zipccl_status status; /* of the first rank that failed by itself */
     struct zipccl_error error;
+    bool not_loaded; /* a rank has refused what --state-load brings */
     /* In the process with rank 0, by mode: */
     double *step_s[ZIPCCL_NUM_STEPS];          /* [steps] of the slowest rank */
     double *enter[ZIPCCL_NUM_STEPS];           /* [nranks][nops] of the step shown, s; */

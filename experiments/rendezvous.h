@@ -3,9 +3,16 @@
  *
  * For the few bytes with which NCCL finds its ranks.  Over TCP: rank 0 listens, the others fetch.
  *
- *     MASTER_ADDR, MASTER_PORT   where rank 0 is, as torchrun sets them; the port next to it is taken, since
- *                                torchrun's own store has that one.  Others set them by hand
- *     neither                    all processes are on this host: a port that follows from their parent
+ *     MASTER_ADDR, MASTER_PORT   where rank 0 is, as torchrun sets them; the port next to it is
+ *                                taken, since torchrun's own store has that one.  Others set them
+ *                                by hand
+ *     neither                    all processes are on this host: a port that follows from their
+ *                                parent
+ *     ZIPCCL_JOB                 a word of the job's own, the same for all its processes; unset:
+ *                                what torchrun, PMIx or Slurm calls the job
+ *
+ * Processes of another job, of another number of ranks, or that ask for another number of bytes get
+ * nothing.  That keeps jobs apart, not attackers out: all goes in the clear.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -20,7 +27,9 @@
  * Fill 'bytes' [nbytes] on all processes with what rank 0 has in it.  Collective.
  *
  * timeout_s  longest to wait for the other processes; 0: a minute
- * ZIPCCL_ERR_INPUT if the variables are wrong; ZIPCCL_ERR_IO, with the address, if some do not come.
+ *
+ * ZIPCCL_ERR_INPUT if the variables are wrong; ZIPCCL_ERR_MISMATCH if rank 0's job is of another
+ * size; ZIPCCL_ERR_IO, with the address, if some do not come.
  */
 zipccl_status zipccl_rendezvous(const struct zipccl_launch *launch, void *bytes, size_t nbytes,
                                 double timeout_s, struct zipccl_error *error);

@@ -9,6 +9,7 @@
 
 #include "traces/safetensors.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 zipccl_status zipccl_replay_input_load(const char *path,
@@ -19,10 +20,19 @@ zipccl_status zipccl_replay_input_load(const char *path,
     struct zipccl_error why = {""};
     zipccl_status status;
 
-    (void)options;
     (void)ngpus;
     memset(input, 0, sizeof *input);
     status = zipccl_trace_load(path, &input->trace, &why);
+    if (status == ZIPCCL_OK && options->nranks != 0 &&
+        options->nranks != input->trace->header.nranks) {
+        status = zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                             "%.300s: a trace of %" PRIu32 " ranks, but --ranks is %" PRIu32
+                             "; this build takes no trace to other ranks: 'zipccl trace rescale' "
+                             "of a full build makes one",
+                             path, input->trace->header.nranks, options->nranks);
+        zipccl_replay_input_release(input);
+        return status;
+    }
     if (status == ZIPCCL_OK)
         return status;
     return zipccl_fail(error, status,

@@ -34,7 +34,8 @@ static const struct argp_option option_table[] = {
      0},
     {"scale", KEY_SCALE, "GROUP", 0,
      "groups that grow or shrink, may be repeated; default: those named dp, ddp, fsdp, edp, zero, "
-     "data or world, and such of all ranks that are not named after another parallelism",
+     "data or world, and such of all ranks that are not named after another parallelism; with "
+     "copies of shards (HSDP) those named replicas or replicate, and not the shards",
      0},
     {"output", 'o', "OUT", 0, "the trace to write: .jsonl or .jsonl.gz", 0},
     {"quiet", 'q', NULL, 0, "print nothing", 0},

@@ -109,6 +109,11 @@ zipccl_status zipccl_state_files_save(const struct zipccl_state_files *files, co
     return status;
 }
 
+zipccl_status zipccl_state_files_status(zipccl_status status, bool not_loaded)
+{
+    return not_loaded && status == ZIPCCL_ERR_MISMATCH ? ZIPCCL_ERR_INPUT : status;
+}
+
 bool zipccl_tells_less(zipccl_status status, zipccl_status other)
 {
     static const zipccl_status order[] = {ZIPCCL_ERR_ABORTED, ZIPCCL_ERR_MISMATCH};

@@ -44,6 +44,12 @@ zipccl_status zipccl_state_files_save(const struct zipccl_state_files *files, co
                                       struct zipccl_error *error);
 
 /*
+ * What a run that failed with 'status' ends with: if files were not loaded, the input is wrong, also
+ * where it is only together that they are.
+ */
+zipccl_status zipccl_state_files_status(zipccl_status status, bool not_loaded);
+
+/*
  * True if a failure tells less than one with 'other': ranks hear of one another's failures, and who
  * failed first is to tell why.
  */

@@ -108,19 +108,10 @@ static void destroy_group(struct group *group)
 static zipccl_status build_group(struct group *group, const struct zipccl_topology *whole,
                                  const uint32_t *ranks, uint32_t n)
 {
-    uint32_t *nodes = malloc(n * sizeof *nodes);
-    zipccl_status status;
-
     group->handles = calloc(n, sizeof *group->handles);
-    if (nodes == NULL || group->handles == NULL) {
-        free(nodes);
+    if (group->handles == NULL)
         return ZIPCCL_ERR_NOMEM;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        nodes[i] = whole->node_of[ranks[i]];
-    status = zipccl_topology_create(n, nodes, &group->topology);
-    free(nodes);
-    ZIPCCL_TRY(status);
+    ZIPCCL_TRY(zipccl_topology_create_group(whole, ranks, n, &group->topology));
     return zipccl_transport_mem_create(group->topology, group->handles);
 }
 

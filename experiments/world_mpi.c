@@ -97,22 +97,6 @@ static zipccl_status mpi_run(struct zipccl_world *base, zipccl_world_fn *fn, voi
                        text[0] != '\0' ? "; " : "", text);
 }
 
-/* The group's topology: its members' nodes in the world. */
-static zipccl_status group_topology(const struct zipccl_topology *whole, const uint32_t *ranks,
-                                    uint32_t n, struct zipccl_topology **out)
-{
-    uint32_t *nodes = malloc(n * sizeof *nodes);
-    zipccl_status status;
-
-    if (nodes == NULL)
-        return ZIPCCL_ERR_NOMEM;
-    for (uint32_t i = 0; i < n; i++)
-        nodes[i] = whole->node_of[ranks[i]];
-    status = zipccl_topology_create(n, nodes, out);
-    free(nodes);
-    return status;
-}
-
 static zipccl_status mpi_group(struct zipccl_world *base, const uint32_t *ranks, uint32_t n,
                                struct zipccl_transport **mine, struct zipccl_error *error)
 {
@@ -127,8 +111,9 @@ static zipccl_status mpi_group(struct zipccl_world *base, const uint32_t *ranks,
     if (!member)
         return ZIPCCL_OK;
     group = calloc(1, sizeof *group);
-    status = group != NULL ? group_topology(base->topology, ranks, n, &group->topology)
-                           : ZIPCCL_ERR_NOMEM;
+    status = group != NULL
+                 ? zipccl_topology_create_group(base->topology, ranks, n, &group->topology)
+                 : ZIPCCL_ERR_NOMEM;
     if (status != ZIPCCL_OK)
         zipccl_fail(error, status, "a group of %u ranks: %s", n, zipccl_status_string(status));
     else

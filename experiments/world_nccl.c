@@ -116,8 +116,11 @@ static zipccl_status device_copy(struct zipccl_transport *transport, void *dst, 
     struct zipccl_transport_nccl *t = nccl_of(transport);
     enum cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
 
-    ZIPCCL_TRY(device_wait(transport));
-    return zipccl_transport_nccl_cuda(t, cudaMemcpy(dst, src, nbytes, kind), "copy of a buffer");
+    ZIPCCL_TRY(device_wait(transport)); /* within the limit; a copy from the device waits without */
+    /* In the stream: what cudaMemcpy() leaves under way from pageable memory, it would not wait for. */
+    ZIPCCL_TRY(zipccl_transport_nccl_cuda(t, cudaMemcpyAsync(dst, src, nbytes, kind, t->stream),
+                                          "copy of a buffer"));
+    return device_wait(transport);
 }
 
 static void device_params(struct zipccl_cost_params *out)
@@ -288,21 +291,6 @@ static zipccl_status split(struct nccl_world *world, const uint32_t *ranks, uint
     return status;
 }
 
-static zipccl_status group_topology(const struct zipccl_topology *whole, const uint32_t *ranks,
-                                    uint32_t n, struct zipccl_topology **out)
-{
-    uint32_t *nodes = malloc(n * sizeof *nodes);
-    zipccl_status status;
-
-    if (nodes == NULL)
-        return ZIPCCL_ERR_NOMEM;
-    for (uint32_t i = 0; i < n; i++)
-        nodes[i] = whole->node_of[ranks[i]];
-    status = zipccl_topology_create(n, nodes, out);
-    free(nodes);
-    return status;
-}
-
 static zipccl_status nccl_group(struct zipccl_world *base, const uint32_t *ranks, uint32_t n,
                                 struct zipccl_transport **mine, struct zipccl_error *error)
 {
@@ -316,7 +304,7 @@ static zipccl_status nccl_group(struct zipccl_world *base, const uint32_t *ranks
     }
     group->next = world->groups;
     world->groups = group;
-    status = group_topology(base->topology, ranks, n, &group->topology);
+    status = zipccl_topology_create_group(base->topology, ranks, n, &group->topology);
     if (status != ZIPCCL_OK)
         return zipccl_fail(error, status, "a group of %u ranks", n);
     ZIPCCL_TRY(split(world, ranks, n, group, error));

@@ -12,6 +12,7 @@ zipccl_library(zipccl_gpu
     exec_cuda_run.c
     gpu_calls.c
     gpu_group.c
+    host_hash.c
     params.c
     transport_nccl.c
     transport_nccl_native.c
@@ -38,6 +39,11 @@ foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults
     zipccl_plain_test(${test} SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()
+if(TARGET zipccl_traces) # which reads captured tensors
+    zipccl_plain_test(test_gpu_wire SOURCES ${PROJECT_SOURCE_DIR}/tests/test_gpu_wire.c LIBS zipccl_traces
+        ${ZIPCCL_GPU_HOST_TEST})
+    set_target_properties(test_gpu_wire PROPERTIES LINKER_LANGUAGE CXX)
+endif()
 if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
     # The kernels themselves on the emulator: fewer plans.
     zipccl_plain_test(test_gpu_plans_emulated SOURCES tests/test_gpu_plans.c ARGS few

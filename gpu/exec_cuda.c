@@ -129,7 +129,8 @@ void zipccl_exec_cuda_destroy(struct zipccl_exec_cuda *e)
 
 zipccl_status zipccl_exec_cuda_enter(struct zipccl_exec_cuda *e, cudaStream_t stream)
 {
-    if (e->used && stream != e->last)
+    /* Also for the last call's handle, which may be another stream: cudaStreamPerThread, or reused. */
+    if (e->used)
         ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(stream, e->done, 0));
     e->transport->stream = stream;
     e->now = stream;

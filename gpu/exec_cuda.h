@@ -59,8 +59,7 @@ struct zipccl_exec_cuda {
     uint32_t nsms;
     cudaStream_t wire; /* of chunked plans */
     cudaStream_t now;  /* that steps enqueue into */
-    cudaEvent_t done;  /* end of the last call, in 'last' */
-    cudaStream_t last;
+    cudaEvent_t done;  /* end of the last call */
     bool used;
     struct zipccl_cuda_workspace encode, decode, sum;
     struct {

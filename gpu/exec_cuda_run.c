@@ -1,10 +1,10 @@
 /*
  * exec_cuda_run.c - one thread enqueues both lanes of a plan, each into its stream
  *
- * The codec lane goes as far as what is enqueued of the wire lane lets it, then the wire lane makes one step,
- * and so on.  A dependency on the other lane is a wait for the event that its step has left there; each lane
- * has a ring of events, and one that has been used again is a later one of the same stream, so that waiting
- * for it is right as well.
+ * The codec lane goes as far as what is enqueued of the wire lane lets it, then the wire lane makes
+ * one step, and so on.  A dependency on the other lane is a wait for the event that its step has
+ * left there; each lane has a ring of events, and one that has been used again is a later one of
+ * the same stream, so that waiting for it is right as well.
  *
  * SIZES and RESOLVE read on the host what the device has found, which is the only waiting here.
  *
@@ -169,8 +169,8 @@ static bool same_place(const struct zipccl_place *a, const struct zipccl_place *
 }
 
 /*
- * The communicator of its own for all-gathers of messages into staging, or of blocks in place, in a node
- * (0) or rail (1); -1: none.  The same on all ranks.
+ * The communicator of its own for all-gathers of messages into staging, or of blocks in place, in a
+ * node (0) or rail (1); -1: none.  The same on all ranks.
  */
 static int part_of(const struct walk *w, const struct zipccl_step *step)
 {
@@ -359,7 +359,6 @@ static void mark_end(struct walk *w)
     if (two_streams(w) && w->failed && cudaEventRecord(e->transport->event, e->wire) == cudaSuccess)
         cudaStreamWaitEvent(stream, e->transport->event, 0);
     e->now = e->transport->stream = stream;
-    e->last = stream;
     e->used = cudaEventRecord(e->done, stream) == cudaSuccess || e->used;
 }
 

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Polls before a wait starts to sleep between them: some 50 us, as long as a small exchange. */
+/* Polls before a wait starts to sleep between them.  Meant to cover a small exchange, some 50 us: an
+ * estimate, not measured on a GPU. */
 #define SPINS    200u
 #define SLEEP_NS 20000
 

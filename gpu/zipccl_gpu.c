@@ -4,12 +4,11 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gpu/gpu_state.h"
+#include "gpu/host_hash.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
@@ -35,29 +34,6 @@ const char *zipccl_gpu_reason_name(enum zipccl_gpu_reason reason)
                                                               "one rank",   "plan raw", "disabled"};
 
     return (unsigned)reason < ZIPCCL_GPU_NUM_REASONS ? names[reason] : "?";
-}
-
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-/* Of the host's name and its boot, so that containers of one name on two hosts are two. */
-static uint64_t host_hash(void)
-{
-    char text[256] = "";
-    uint64_t hash = ZIPCCL_COMM_HASH_START;
-    FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "r");
-
-    gethostname(text, sizeof text - 1);
-    hash = hash_bytes(hash, text, strlen(text));
-    if (boot != NULL) {
-        hash = hash_bytes(hash, text, fread(text, 1, sizeof text, boot));
-        fclose(boot);
-    }
-    return hash;
 }
 
 static zipccl_status check_options(const struct zipccl_gpu_options *o, struct zipccl_error *error)
@@ -122,7 +98,7 @@ static zipccl_status agree(struct zipccl_gpu_comm *comm, zipccl_status mine_stat
                                 [WORD_VERSION] = AGREEMENT_VERSION,
                                 [WORD_OPS] = comm->options.ops,
                                 [WORD_MIN_BYTES] = comm->options.min_bytes,
-                                [WORD_HOST] = host_hash()};
+                                [WORD_HOST] = zipccl_gpu_host_hash()};
     zipccl_status status;
 
     comm->transport->stream = comm->exec != NULL ? comm->exec->wire : NULL;
@@ -267,10 +243,14 @@ zipccl_status zipccl_gpu_leave(struct zipccl_gpu_comm *comm, zipccl_status statu
 
 zipccl_status zipccl_gpu_async_error(struct zipccl_gpu_comm *comm, struct zipccl_error *error)
 {
-    zipccl_status status = zipccl_transport_nccl_async_error(comm->transport);
+    zipccl_status status;
 
+    /* Inside like a call, so that who aborts does not take the node communicators away meanwhile. */
+    atomic_fetch_add(&comm->inside, 1);
+    status = zipccl_transport_nccl_async_error(comm->transport);
     if (status == ZIPCCL_OK)
         status = zipccl_exec_cuda_failed(comm->exec);
+    atomic_fetch_sub(&comm->inside, 1);
     if (status == ZIPCCL_OK)
         return status;
     return zipccl_fail(error, status, "%s",

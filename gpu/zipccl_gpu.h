@@ -1,24 +1,26 @@
 /*
  * zipccl_gpu.h - lossless compressed collectives over an NCCL communicator
  *
- * What core/zipccl.h is on the CPU, with device buffers and streams: strategies, plans, the cache of
- * plans, capacity classes and the order of reductions are core's.  A call either runs a plan or is
- * passed to plain NCCL, for a reason that is counted; every call has NCCL's result, bit for bit where
- * data only move, and for reductions as core/zipccl.h says.
+ * What core/zipccl.h is on the CPU, with device buffers and streams: strategies, plans, the cache
+ * of plans, capacity classes and the order of reductions are core's.  A call either runs a plan or
+ * is passed to plain NCCL, for a reason that is counted; every call has NCCL's result, bit for bit
+ * where data only move, and for reductions as core/zipccl.h says.
  *
- * Calls are enqueued: work starts in stream order after what 'stream' holds, and what is put
- * into 'stream' afterwards sees the result.  One call at a time per communicator; the order of calls is
+ * Calls are enqueued: work starts in stream order after what 'stream' holds, and what is put into
+ * 'stream' afterwards sees the result.  One call at a time per communicator; the order of calls is
  * the same on all ranks, and the caller's own calls on the ncclComm may lie between.  A call that
- * runs a compressed plan returns once this rank knows whether a message overflowed, that is after its
- * exchange has arrived here: stage 1 of what docs/gpu.md describes.  So calls that two ranks make in
- * different orders (on other communicators, a receive before a send) must be in one group or not be
- * compressed: point-to-point calls are, by default, not.  Calls that run plain or raw plans never wait.
+ * runs a compressed plan returns once this rank knows whether a message overflowed, that is after
+ * its exchange has arrived here: stage 1 of what docs/gpu.md describes.  So calls that two ranks
+ * make in different orders (on other communicators, a receive before a send) must be in one group
+ * or not be compressed: point-to-point calls are, by default, not.  Calls that run plain or raw
+ * plans never wait.
  *
  * While a stream is being captured every call is plain NCCL.
  *
  * Errors: ZIPCCL_ERR_ARG and ZIPCCL_ERR_UNSUPPORTED before anything is enqueued.  A message that is
  * corrupt, or an error of NCCL's, shows up later: zipccl_gpu_async_error(), and every later call.
- * After any of these the peers may wait for ever, as with NCCL, until the caller aborts the ncclComm.
+ * After any of these the peers may wait for ever, as with NCCL, until the caller aborts the
+ * ncclComm.
  *
  * Not run on a GPU yet: tested over doubles of cudart and NCCL with the kernels on an emulator.
  *
@@ -36,7 +38,7 @@ extern "C" {
 
 struct zipccl_gpu_comm;
 
-/* Why a call, or a part of a group, was passed to plain NCCL or ran a plan that does not compress. */
+/* Why a call, or part of a group, was passed to plain NCCL or ran a plan that does not compress. */
 enum zipccl_gpu_reason {
     ZIPCCL_GPU_COMPRESSED, /* it was not: a plan compressed it */
     ZIPCCL_GPU_OP_OFF,     /* its op is not in options.ops */
@@ -89,14 +91,14 @@ struct zipccl_gpu_options {
     void *notice_context;
 };
 
-/* Fill with defaults: rates of an 8-GPU node of H100 class with a 400 Gb/s NIC a GPU, see gpu/params.c for
- * their sources; codec rates are assumptions until a GPU has measured them. */
+/* Fill with defaults: rates of an 8-GPU node of H100 class with a 400 Gb/s NIC a GPU, see
+ * gpu/params.c for their sources; codec rates are assumptions until a GPU has measured them. */
 void zipccl_gpu_options_init(struct zipccl_gpu_options *options,
                              const struct zipccl_nccl_api *nccl);
 
 /*
- * Create one over 'nccl' for the current device, which is that of the ncclComm.  Collective over it,
- * synchronises: ranks compare their settings in an ncclAllGather.
+ * Create one over 'nccl' for the current device, which is that of the ncclComm.  Collective over
+ * it, synchronises: ranks compare their settings in an ncclAllGather.
  *
  * nccl     borrowed, outlives the communicator; blocking, not aborted
  * options  'nccl' is kept, the rest copied
@@ -112,9 +114,10 @@ zipccl_status zipccl_gpu_create(ncclComm_t nccl, const struct zipccl_gpu_options
 void zipccl_gpu_destroy(struct zipccl_gpu_comm *comm);
 
 /*
- * Make the call under way on this rank, and every later one, return ZIPCCL_ERR_ABORTED.  Any thread.
- * Returns when no call is inside any more, or after a second if one hangs in NCCL itself; then
- * the caller aborts the ncclComm, which it must do itself.  Node and rail communicators are aborted here.
+ * Make the call under way on this rank, and every later one, return ZIPCCL_ERR_ABORTED.  Any
+ * thread.  Returns when no call is inside any more, or after a second if one hangs in NCCL itself;
+ * then the caller aborts the ncclComm, which it must do itself.  Node and rail communicators are
+ * aborted here.
  */
 void zipccl_gpu_abort(struct zipccl_gpu_comm *comm);
 
@@ -154,8 +157,9 @@ struct zipccl_gpu_p2p {
 
 /*
  * What ncclSend() and ncclRecv() between a GroupStart and its GroupEnd do: all of 'ops' progress
- * together, and those between two ranks match in order.  A call of one op is an ungrouped send or receive.
- * Only the two ends of a message need to make a call, and each may have any others in its group.
+ * together, and those between two ranks match in order.  A call of one op is an ungrouped send or
+ * receive.  Only the two ends of a message need to make a call, and each may have any others in its
+ * group.
  *
  * Messages of at least min_bytes are compressed if SENDRECV is in options.ops.
  */
@@ -164,16 +168,16 @@ zipccl_status zipccl_gpu_group(const struct zipccl_gpu_p2p *ops, size_t nops,
 
 /*
  * Failures that calls could not return: NCCL's asynchronous error, a corrupt message, an abort.
- * ZIPCCL_OK if there is none; else what a call would return, with its text.  Does not wait; not while
- * a call is under way in another thread.
+ * ZIPCCL_OK if there is none; else what a call would return, with its text.  Does not wait; not
+ * while a call is under way in another thread.
  */
 zipccl_status zipccl_gpu_async_error(struct zipccl_gpu_comm *comm, struct zipccl_error *error);
 
 /* Text of the last failure; "" if none.  Valid until the next call. */
 const char *zipccl_gpu_error(const struct zipccl_gpu_comm *comm);
 
-/* Calls of one op so far on this rank; a group counts as one SENDRECV per message that this rank sends
- * or receives. */
+/* Calls of one op so far on this rank; a group counts as one SENDRECV per message that this rank
+ * sends or receives. */
 struct zipccl_gpu_op_stats {
     uint64_t calls;
     uint64_t reasons[ZIPCCL_GPU_NUM_REASONS]; /* of these calls; [COMPRESSED]: those that were */

@@ -60,6 +60,15 @@ zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_y
                                        struct zipccl_error *error);
 void zipccl_cluster_yaml_free(struct zipccl_cluster_yaml *yaml);
 
+/*
+ * The same for a cluster as plain text (cluster_plain.c), which zipccl_cluster_yaml_load() takes too:
+ * true if the first line with something in it is a key and a tab; read it; the line of a key in it.
+ */
+bool zipccl_cluster_is_plain(const char *path);
+zipccl_status zipccl_cluster_plain_load(const char *path, struct zipccl_cluster_yaml **out,
+                                        struct zipccl_error *error);
+unsigned zipccl_cluster_plain_line(const char *path, const char *key);
+
 /* Say that 'search_dir' has no such name, and which it has (cluster_names.c). */
 zipccl_status zipccl_cluster_unknown(const char *name, const char *search_dir,
                                      struct zipccl_error *error);

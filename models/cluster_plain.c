@@ -1,18 +1,25 @@
 /*
- * cluster_plain.c - reads a cluster as plain text, in builds without libcyaml
+ * cluster_plain.c - reads a cluster as plain text, the only form that builds without libcyaml read
  *
  * A line has a key, its value and where that is from, with tabs between, as 'zipccl cluster plain'
- * prints them; lines that start with '#' and empty ones say nothing.  It stands for cluster_yaml.c,
- * whose names it has; what values mean is cluster.c's business.
+ * prints them; lines that start with '#' and empty ones say nothing.  Without libcyaml it stands for
+ * cluster_yaml.c; what values mean is cluster.c's business.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/regular_file.h"
 #include "models/cluster_keys.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef ZIPCCL_NO_YAML
+#define WITHOUT_YAML ": this build has no YAML and reads what 'zipccl cluster plain NAME' prints"
+#else
+#define WITHOUT_YAML ", as in what 'zipccl cluster plain NAME' prints"
+#endif
 
 static char *copy_text(const char *text)
 {
@@ -60,9 +67,8 @@ static zipccl_status take_line(struct zipccl_cluster_yaml *yaml, const char *pat
     if (value == NULL || *value == '\0')
         return zipccl_fail(
             error, ZIPCCL_ERR_INPUT,
-            "%s: line %u: \"%.60s\", expected a key, a tab and its value: this build "
-            "has no YAML and reads what 'zipccl cluster plain NAME' prints",
-            path, line, key);
+            "%s: line %u: \"%.60s\", expected a key, a tab and its value" WITHOUT_YAML, path, line,
+            key);
     slot = slot_of(yaml, key, &source_slot);
     if (slot == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
@@ -138,30 +144,7 @@ static zipccl_status check_all_there(const struct zipccl_cluster_yaml *yaml, con
     return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: key \"%s\" is missing", path, missing);
 }
 
-zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_yaml **out,
-                                       struct zipccl_error *error)
-{
-    struct zipccl_cluster_yaml *yaml;
-    FILE *in = fopen(path, "r");
-    zipccl_status status;
-
-    if (in == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    yaml = calloc(1, sizeof *yaml);
-    status = yaml == NULL ? zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path)
-                          : read_lines(yaml, path, in, error);
-    fclose(in);
-    if (status == ZIPCCL_OK)
-        status = check_all_there(yaml, path, error);
-    if (status != ZIPCCL_OK) {
-        zipccl_cluster_yaml_free(yaml);
-        return status;
-    }
-    *out = yaml;
-    return ZIPCCL_OK;
-}
-
-void zipccl_cluster_yaml_free(struct zipccl_cluster_yaml *yaml)
+static void free_yaml(struct zipccl_cluster_yaml *yaml)
 {
     if (yaml == NULL)
         return;
@@ -174,7 +157,47 @@ void zipccl_cluster_yaml_free(struct zipccl_cluster_yaml *yaml)
     free(yaml);
 }
 
-unsigned zipccl_cluster_key_line(const char *path, const char *key)
+zipccl_status zipccl_cluster_plain_load(const char *path, struct zipccl_cluster_yaml **out,
+                                        struct zipccl_error *error)
+{
+    struct zipccl_cluster_yaml *yaml;
+    zipccl_status status;
+    FILE *in;
+
+    ZIPCCL_TRY(zipccl_open_regular(path, &in, error));
+    yaml = calloc(1, sizeof *yaml);
+    status = yaml == NULL ? zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path)
+                          : read_lines(yaml, path, in, error);
+    fclose(in);
+    if (status == ZIPCCL_OK)
+        status = check_all_there(yaml, path, error);
+    if (status != ZIPCCL_OK) {
+        free_yaml(yaml);
+        return status;
+    }
+    *out = yaml;
+    return ZIPCCL_OK;
+}
+
+bool zipccl_cluster_is_plain(const char *path)
+{
+    FILE *in = fopen(path, "r");
+    struct zipccl_cluster_yaml none;
+    char text[512], **source;
+    bool plain = false;
+
+    while (in != NULL && fgets(text, sizeof text, in) != NULL) {
+        if (text[0] == '#' || text[strspn(text, "\r\n")] == '\0')
+            continue;
+        plain = cut(text) != NULL && slot_of(&none, text, &source) != NULL;
+        break;
+    }
+    if (in != NULL)
+        fclose(in);
+    return plain;
+}
+
+unsigned zipccl_cluster_plain_line(const char *path, const char *key)
 {
     size_t n = strlen(key);
     FILE *in = fopen(path, "r");
@@ -191,3 +214,21 @@ unsigned zipccl_cluster_key_line(const char *path, const char *key)
     fclose(in);
     return found;
 }
+
+#ifdef ZIPCCL_NO_YAML
+zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_yaml **out,
+                                       struct zipccl_error *error)
+{
+    return zipccl_cluster_plain_load(path, out, error);
+}
+
+void zipccl_cluster_yaml_free(struct zipccl_cluster_yaml *yaml)
+{
+    free_yaml(yaml);
+}
+
+unsigned zipccl_cluster_key_line(const char *path, const char *key)
+{
+    return zipccl_cluster_plain_line(path, key);
+}
+#endif

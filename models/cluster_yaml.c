@@ -45,7 +45,7 @@ const char *const zipccl_cluster_key_names[NUM_KEYS] = {
     [KEY_MACHINE_CORES] = "machine.cores",
 };
 
-/* Without libcyaml cluster_plain.c reads plain text instead. */
+/* Plain text is read by cluster_plain.c, without libcyaml nothing else. */
 #ifndef ZIPCCL_NO_YAML
 /* A section maps onto a run of 'values' that starts at 'first'; libcyaml sees it as a struct. */
 #define VALUE(key_, first_, id_)    VALUE_AS(key_, first_, id_, CYAML_FLAG_DEFAULT)
@@ -181,6 +181,10 @@ unsigned zipccl_cluster_key_line(const char *path, const char *key)
 
     if (f == NULL)
         return 0;
+    if (zipccl_cluster_is_plain(path)) {
+        fclose(f);
+        return zipccl_cluster_plain_line(path, key);
+    }
     while (found == 0 && fgets(text, sizeof(text), f) != NULL) {
         size_t indent = strspn(text, " ");
 
@@ -308,6 +312,8 @@ zipccl_status zipccl_cluster_yaml_load(const char *path, struct zipccl_cluster_y
     cyaml_err_t err;
 
     ZIPCCL_TRY(zipccl_yaml_check_file(path, "a cluster", "one cluster", error));
+    if (zipccl_cluster_is_plain(path))
+        return zipccl_cluster_plain_load(path, out, error);
     err = cyaml_load_file(path, &config, &top_schema, (cyaml_data_t **)&yaml, NULL);
     if (err == CYAML_ERR_FILE_OPEN)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));

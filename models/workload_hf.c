@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "core/regular_file.h"
 #include "models/workload_keys.h"
 
 #include "traces/json.h"
@@ -188,11 +189,10 @@ static zipccl_status read_model(const char *path, const struct zipccl_json *obje
 static zipccl_status read_text(const char *path, char **text, size_t *nbytes,
                                struct zipccl_error *error)
 {
-    FILE *f = fopen(path, "rb");
     char *bytes;
+    FILE *f;
 
-    if (f == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", path, strerror(errno));
+    ZIPCCL_TRY(zipccl_open_regular(path, &f, error));
     bytes = malloc(MAX_FILE + 1);
     if (bytes == NULL) {
         fclose(f);

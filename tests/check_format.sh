@@ -11,5 +11,5 @@ case $("$tool" --version) in
 *"version 14."*) ;;
 *) echo "skipped: the layout is decided by clang-format 14"; exit 77 ;;
 esac
-find core gpu models traces sim analysis experiments tests \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+find json core gpu models traces sim analysis experiments tests \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
     xargs -0 -r "$tool" --dry-run -Werror && echo "format: ok"

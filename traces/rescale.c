@@ -55,12 +55,35 @@ static bool has_word(const char *name, const char *word)
     return false;
 }
 
+/* Called after copies of a group of shards, as with HSDP: "replicas", "dp_replicate". */
+static bool has_copies(const char *name)
+{
+    return has_word(name, "replicas") || has_word(name, "replicate");
+}
+
+/* One of several groups that share the parameters, each of which has copies elsewhere. */
+static bool is_shard_group(const struct zipccl_trace_header *header, const char *name)
+{
+    static const char *const words[] = {"dp", "ddp", "fsdp", "zero", "data"};
+    bool copies = false, shards = false;
+
+    for (uint32_t g = 0; g < header->ngroups; g++)
+        copies |= has_copies(header->groups[g].name);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        shards |= has_word(name, words[i]);
+    return copies && shards;
+}
+
 bool zipccl_rescale_grows(const struct zipccl_trace_header *header, uint32_t group)
 {
     static const char *const data[] = {"dp", "ddp", "fsdp", "edp", "zero", "data", "world"};
     static const char *const other[] = {"tp", "pp", "ep", "cp", "sp", "etp", "expert", "tensor"};
     const struct zipccl_trace_group *g = &header->groups[group];
 
+    if (has_copies(g->name))
+        return true;
+    if (is_shard_group(header, g->name))
+        return false;
     for (size_t i = 0; i < sizeof data / sizeof data[0]; i++)
         if (has_word(g->name, data[i]))
             return true;

@@ -28,8 +28,10 @@ struct zipccl_rescale_report {
 };
 
 /*
- * True if a set grows when nobody says which: its name has "dp", "fsdp", "zero", "ddp" or "data" in
- * it, or is "world"; or it has all ranks and is not called after another parallelism.
+ * True if a set grows when nobody says which: its name has "dp", "fsdp", "zero", "ddp", "edp" or
+ * "data" in it, or is "world"; or it has all ranks and is not called after another parallelism.
+ * Where a set is called "replicas" or "replicate" (copies of a group of shards, HSDP), that one
+ * grows, and those with "dp", "fsdp", "zero", "ddp" or "data", the shards, stay.
  */
 bool zipccl_rescale_grows(const struct zipccl_trace_header *header, uint32_t group);
 

@@ -445,6 +445,52 @@ static bool test_reader(struct text text)
     return true;
 }
 
+/* 'text' with the number behind 'before' replaced and its digest made again; the caller frees it. */
+static struct text with_number(struct text text, const char *before, const char *number)
+{
+    const char *at = strstr(text.bytes, before) + strlen(before), *end = strstr(at, "\nend ") + 1;
+    struct text out = {malloc(text.nbytes + 64), 0};
+    unsigned nlines;
+
+    if (out.bytes == NULL || sscanf(end, "end %u", &nlines) != 1)
+        abort();
+    out.nbytes = (size_t)sprintf(out.bytes, "%.*s%s%.*s", (int)(at - text.bytes), text.bytes,
+                                 number, (int)(end - (at + strspn(at, "0123456789"))),
+                                 at + strspn(at, "0123456789"));
+    out.nbytes += (size_t)sprintf(out.bytes + out.nbytes, "end %u %016" PRIx64 "\n", nlines,
+                                  zipccl_state_digest(out.bytes, out.nbytes));
+    return out;
+}
+
+/* 2^53 is refused; what is one too large is written as a number that is read again. */
+static bool test_large_numbers(struct text text)
+{
+    static const char *const places[] = {"bf16 8192 calls ", "barred ", "trials off none none 0 "};
+    struct zipccl_state state;
+    struct zipccl_error error;
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct text large = with_number(text, places[i], "9007199254740992"), saved = {NULL, 0};
+        struct text below =
+            with_number(text, places[i], i == 0 ? "9007199254740960" : "9007199254740991");
+
+        CHECK(zipccl_state_read(large.bytes, large.nbytes, &state, &error) == ZIPCCL_ERR_INPUT);
+        CHECK(strstr(error.text, "9007199254740992") != NULL);
+        zipccl_state_release(&state);
+        CHECK(zipccl_state_read(below.bytes, below.nbytes, &state, &error) == ZIPCCL_OK);
+        state.even[0].state.decided += i == 0 ? ZIPCCL_CLASS_PERIOD : 0;
+        state.even[0].state.barred_until[0] += i == 1;
+        state.even[0].trials.period += i == 2;
+        CHECK(zipccl_state_write(&state, &saved.bytes, &saved.nbytes) == ZIPCCL_OK);
+        zipccl_state_release(&state);
+        CHECK(saved.nbytes == below.nbytes && memcmp(saved.bytes, below.bytes, saved.nbytes) == 0);
+        free(large.bytes);
+        free(below.bytes);
+        free(saved.bytes);
+    }
+    return true;
+}
+
 /* The ratio in use changes by steps, and only if what is seen is far enough from it. */
 static bool test_ratio_steps(void)
 {
@@ -504,6 +550,7 @@ int main(int argc, char **argv)
     ok = ok && test_files(&job);
     ok = ok && test_freeze(&job);
     ok = ok && test_reader(job.saved[1]);
+    ok = ok && test_large_numbers(job.saved[1]);
     ok = ok && test_ratio_steps();
     for (uint32_t r = 0; r < NRANKS; r++)
         free(job.saved[r].bytes);

@@ -70,6 +70,22 @@ Test(topology, nodes_are_numbered_by_their_first_rank)
     zipccl_topology_destroy(t);
 }
 
+Test(topology, members_of_a_group_keep_their_nodes)
+{
+    static const uint32_t ids[] = {0, 1, 2, 2, 1, 0}, ranks[] = {4, 3, 1, 2};
+    struct zipccl_topology *whole = NULL, *group = NULL;
+
+    cr_assert_eq(zipccl_topology_create(6, ids, &whole), ZIPCCL_OK);
+    cr_assert_eq(zipccl_topology_create_group(whole, ranks, 4, &group), ZIPCCL_OK);
+    cr_assert_eq(group->nranks, 4);
+    cr_assert_eq(group->nnodes, 2);
+    for (uint32_t r = 0; r < 4; r++)
+        cr_assert_eq(group->node_of[r], r % 2);
+    zipccl_topology_destroy(group);
+    cr_assert_eq(zipccl_topology_create_group(whole, ranks, 0, &group), ZIPCCL_ERR_ARG);
+    zipccl_topology_destroy(whole);
+}
+
 Test(topology, rings_leave_a_node_from_different_ranks)
 {
     struct zipccl_topology *t = NULL;

@@ -60,6 +60,10 @@ works "$a100" "$zipccl" cluster list
 works "nic.rate" "$zipccl" cluster show "$a100"
 works "800Gbps" "$zipccl" cluster show "$a100" --set nic.rate=800Gbps
 works "nic.rate	800Gbps	--set" "$zipccl" cluster plain "$a100" --set nic.rate=800Gbps
+"$zipccl" cluster plain "$a100" >plain.txt
+works "" "$zipccl" cluster plain ./plain.txt
+cmp -s out plain.txt || failed "a plain cluster, read and printed: $(diff out plain.txt | head -4)"
+works "ok" "$zipccl" cluster check ./plain.txt
 works "ok" "$zipccl" cluster check "$OLDPWD/models/clusters/$a100.yaml"
 works "mini" "$zipccl" trace info mini.jsonl
 works "moe64" "$zipccl" trace info "$moe" -J info.json

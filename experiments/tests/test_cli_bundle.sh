@@ -36,6 +36,15 @@ grep -q '"on": "host[0-9]*", "peer": "host[0-9]*", "other": "x'"$host"', node71"
 grep -q 'zipccl [0-9]' x/versions.txt || failed "no version: $(cat x/versions.txt)"
 [ ! -e b2.tar.gz ] || failed "b2.tar.gz is there"
 
+# Names of hosts in names of files; a member's name is what CONTENTS and the listing have.
+cp a.json "perf_$host.json" && cp a.json "perf.$host.json.log" && cp a.json node7.example.org.json && cp a.json node7.example.com.json
+"$zipccl" bundle "perf_$host.json" "perf.$host.json.log" node7.example.org.json --host node7 -o n.tar.gz >out 2>err ||
+    failed "names of files: $(cat err)"
+{ tar -tzf n.tar.gz && tar -xzOf n.tar.gz CONTENTS && cat out; } >names
+! grep -qi -e "$host" -e node7 -e example names && [ "$(grep -c '^perf[._]host[0-9]*\.json' names)" -eq 6 ] &&
+    [ "$(grep -c '^host[0-9]*\.json' names)" -eq 3 ] || failed "names of files: $(cat names)"
+refuses "two files are named host" node7.example.org.json node7.example.com.json --host node7 -o b2.tar.gz
+
 refuses "expected RESULT" -o b2.tar.gz
 refuses "expected RESULT" a.json
 refuses "none.json: No such file" none.json -o b2.tar.gz

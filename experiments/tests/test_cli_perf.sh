@@ -109,8 +109,19 @@ cp learnt/rank-0.state odd
 sed -i '4s/ trials on/ trials maybe/' broken/rank-1.state
 refuses "broken/rank-1.state: line 4: found 'maybe', expected on or off" "$zipccl" perf all_gather -b 64K -t 2 --state-load broken
 refuses "broken/rank-1.state: line 4: found 'maybe'" "$zipccl" plan all_gather --count 16384 --cluster laptop --state broken/rank-1.state
+mkfifo odd/rank-1.state
+refuses "odd/rank-1.state: found a pipe, expected a regular file" "$zipccl" perf all_gather -b 64K -t 2 --state-load odd
+refuses "odd/rank-1.state: found a pipe" "$zipccl" plan all_gather --count 16384 --cluster laptop --state odd/rank-1.state
+refuses "odd/rank-1.state: found a pipe" "$zipccl" compare odd/rank-1.state odd/rank-1.state
+rm odd/rank-1.state
 refuses "odd/rank-1.state: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load odd
 refuses ".state: what was learnt is of a communicator with other rates" "$zipccl" perf all_gather -b 64K -t 2 --cluster laptop --state-load learnt
+# Files of two runs: each is whole, and only together they are wrong.
+mkdir mixed
+"$zipccl" perf all_gather -b 64K -t 2 --mode adaptive -n 65 -q --state-save other
+cp other/rank-1.state mixed/rank-1.state
+cp learnt/rank-0.state mixed/rank-0.state
+refuses "had learnt something else of calls with equal counts" "$zipccl" perf all_gather -b 64K -t 2 --state-load mixed
 refuses "--state-load missing: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-load missing
 refuses "expected a folder" "$zipccl" perf all_gather -b 64K -t 2 --state-save plan.json
 refuses "--state-save no/where: No such file" "$zipccl" perf all_gather -b 64K -t 2 --state-save no/where
@@ -138,6 +149,12 @@ if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
         "$run_mpi" 2 "$zipccl" perf all_gather -b 64K -n 33 -q --state-$option by_mpi >out 2>err ||
             failed "--state-$option under mpirun: $(cat out err)"
     done
+    for state in mixed broken; do
+        ntests=$((ntests + 1))
+        "$run_mpi" 2 "$zipccl" perf all_gather -b 64K --state-load $state >out 2>err
+        code=$?
+        [ "$code" -eq 2 ] || failed "--state-load $state under mpirun: exit $code, $(cat err)"
+    done
     grep -q '^even all_gather bf16 ' by_mpi/rank-1.state || failed "learnt under mpirun: $(cat by_mpi/*)"
     # Either process alone would fit; both do not.
     ntests=$((ntests + 2))
@@ -155,6 +172,7 @@ works "step, ms (measured)" "$zipccl" replay "$moe4" --on threads --gaps skip -n
 works "" "$check" real.json kind=measured fidelity=real
 grep -q '^measured,' real.csv || failed "no measured row in the CSV"
 works "every element of one more step" "$zipccl" replay "$moe4" --on threads --gap-scale 0.1 -n 1 -w 0 --class settled --mode raw
+works " 8 ranks" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -c 0 --mode raw --ranks 8
 works "step (measured)" "$zipccl" replay "$moe4" --on threads --gaps busy --gap-scale 0.01 -n 1 -w 0 -c 0 --mode raw --summary
 # The same rows as the simulation has.
 works "" "$zipccl" replay "$moe4" -c laptop --set gpus_per_node=2 -f t0 -q --csv sim.csv
@@ -168,6 +186,8 @@ refuses "--state-load: learnt/group-" "$zipccl" replay "$moe4" --on threads --ga
 refuses "of --mode adaptive, which is not run" "$zipccl" replay "$moe4" --on threads --mode raw --state-load steps
 refuses "with --class tight nothing is learnt" "$zipccl" replay "$moe4" --on threads --class tight --state-freeze
 refuses "4 ranks, but 3 are there" "$zipccl" replay "$moe4" --on threads -t 3
+refuses "4 ranks to 6, expected a multiple or a divisor" "$zipccl" replay "$moe4" --on threads --ranks 6
+refuses "8 ranks, but 4 are there" "$zipccl" replay "$moe4" --on threads --ranks 8 -t 4
 refuses "four fifths of this machine" "$zipccl" replay "$moe" --on threads --gaps skip
 refuses "--cluster says how fast" "$zipccl" replay "$moe" --on threads
 refuses "expected sleep, busy or skip" "$zipccl" replay "$moe4" --on threads --gaps none

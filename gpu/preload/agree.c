@@ -7,12 +7,14 @@
 #include "gpu/preload/agree.h"
 
 #include "core/wire.h"
+#include "gpu/host_hash.h"
+#include "gpu/preload/control.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/shim.h"
+#include "gpu/preload/verify.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +24,15 @@
 
 /* The record, little-endian: magic 0, mode 8, can compress 12, digest 16, uid 24, host 32, thread 40,
  * number in the job 48, reserved 52, name 64. */
-enum { RECORD = 128, NAME = 64, MARK = 16 };
+enum { RECORD = 128, NAME = 64, NAME_BYTES = 64, MARK = 16 };
+
+/* Longest that the ranks of a new communicator wait for each other. */
+enum { LIMIT_S = 600 };
+
+/* What a rank says of itself when all try to get ready: done, failed, failed because another did. */
+enum { READY = 0, FAILED = 1, FOLLOWED = 2 };
 
 static const char magic[9] = "zipccl01";
-
-static uint64_t fnv(uint64_t hash, const void *data, size_t n)
-{
-    const unsigned char *byte = data;
-
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3u;
-    return hash;
-}
 
 uint64_t zipccl_shim_derive(uint64_t uid, uint64_t step, uint64_t detail)
 {
@@ -43,7 +42,7 @@ uint64_t zipccl_shim_derive(uint64_t uid, uint64_t step, uint64_t detail)
     zipccl_put_u64(bytes, uid);
     zipccl_put_u64(bytes + 8, step);
     zipccl_put_u64(bytes + 16, detail);
-    hash = fnv(0xcbf29ce484222325u, bytes, sizeof bytes);
+    hash = zipccl_gpu_hash(ZIPCCL_GPU_HASH_START, bytes, sizeof bytes);
     return hash != 0 ? hash : 1;
 }
 
@@ -78,28 +77,6 @@ uint64_t zipccl_shim_marked(const ncclUniqueId *ids, int n)
     return uid;
 }
 
-/* As NCCL tells hosts apart: NCCL_HOSTID, else host name and boot id. */
-static uint64_t host_hash(void)
-{
-    const char *given = getenv("NCCL_HOSTID");
-    char text[512] = "";
-    size_t n;
-    int file;
-
-    if (given != NULL && given[0] != '\0')
-        return fnv(0xcbf29ce484222325u, given, strlen(given));
-    (void)gethostname(text, 255);
-    n = strlen(text);
-    file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        ssize_t got = read(file, text + n, sizeof text - n);
-
-        n += got > 0 ? (size_t)got : 0;
-        (void)close(file);
-    }
-    return fnv(0xcbf29ce484222325u, text, n);
-}
-
 static void fill_record(uint8_t *record, const struct zipccl_shim_birth *birth)
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
@@ -113,8 +90,8 @@ static void fill_record(uint8_t *record, const struct zipccl_shim_birth *birth)
     zipccl_put_u32(record + 12, can);
     zipccl_put_u64(record + 16, zipccl_shim.digest);
     zipccl_put_u64(record + 24, birth->uid);
-    zipccl_put_u64(record + 32, host_hash());
-    zipccl_put_u64(record + 40, zipccl_shim_derive(host_hash(), (uint64_t)getpid(),
+    zipccl_put_u64(record + 32, zipccl_gpu_host_hash());
+    zipccl_put_u64(record + 40, zipccl_shim_derive(zipccl_gpu_host_hash(), (uint64_t)getpid(),
                                                    (uint64_t)syscall(SYS_gettid)));
     zipccl_put_u32(record + 48, (uint32_t)settings->rank);
     memcpy(record + NAME, birth->name, sizeof birth->name);
@@ -128,6 +105,9 @@ struct talk {
     uint8_t *records; /* [nranks * RECORD] */
     void *d_records;  /* the same, and one more, which is sent */
     cudaStream_t stream;
+    uint32_t *node; /* [nranks] first rank of the same host */
+    int *job;       /* [nranks] numbers in the job */
+    bool under_way; /* the device may still use its memory */
 };
 
 static bool open_talk(const struct zipccl_cuda *cuda, struct talk *talk)
@@ -137,7 +117,9 @@ static bool open_talk(const struct zipccl_cuda *cuda, struct talk *talk)
 
     fill_record(own, talk->birth);
     talk->records = malloc(nbytes);
-    return talk->records != NULL &&
+    talk->node = calloc((size_t)talk->nranks, sizeof *talk->node);
+    talk->job = malloc((size_t)talk->nranks * sizeof *talk->job);
+    return talk->records != NULL && talk->node != NULL && talk->job != NULL &&
            cuda->cudaStreamCreateWithFlags(&talk->stream, cudaStreamNonBlocking) == cudaSuccess &&
            cuda->cudaMalloc(&talk->d_records, nbytes + RECORD) == cudaSuccess &&
            cuda->cudaMemcpyAsync((char *)talk->d_records + nbytes, own, RECORD,
@@ -145,15 +127,48 @@ static bool open_talk(const struct zipccl_cuda *cuda, struct talk *talk)
            cuda->cudaStreamSynchronize(talk->stream) == cudaSuccess;
 }
 
-static bool finish_talk(const struct zipccl_cuda *cuda, struct talk *talk)
+/* Wait for the other ranks; not for ever if NCCL finds that one is gone, or after a limit. */
+static ncclResult_t arrive(const struct zipccl_cuda *cuda, struct talk *talk)
 {
-    return cuda->cudaMemcpyAsync(talk->records, talk->d_records, (size_t)talk->nranks * RECORD,
-                                 cudaMemcpyDeviceToHost, talk->stream) == cudaSuccess &&
-           cuda->cudaStreamSynchronize(talk->stream) == cudaSuccess;
+    const struct zipccl_nccl *nccl = zipccl_nccl_get();
+    ncclResult_t state = ncclSuccess;
+    struct timespec from, now;
+    cudaError_t reached;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    talk->under_way = true;
+    for (unsigned polls = 1; (reached = cuda->cudaStreamQuery(talk->stream)) == cudaErrorNotReady;
+         polls++) {
+        (void)usleep(20);
+        if (polls % 512 != 0)
+            continue;
+        if (nccl->ncclCommGetAsyncError(talk->handle, &state) == ncclSuccess &&
+            state != ncclSuccess && state != ncclInProgress)
+            return state;
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec - from.tv_sec > LIMIT_S)
+            return ncclRemoteError;
+    }
+    talk->under_way = false;
+    return reached == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+static ncclResult_t finish_talk(const struct zipccl_cuda *cuda, struct talk *talk, size_t nbytes)
+{
+    if (cuda->cudaMemcpyAsync(talk->records, talk->d_records, nbytes, cudaMemcpyDeviceToHost,
+                              talk->stream) != cudaSuccess) {
+        talk->under_way = true;
+        return ncclUnhandledCudaError;
+    }
+    return arrive(cuda, talk);
 }
 
 static void close_talk(const struct zipccl_cuda *cuda, struct talk *talk)
 {
+    free(talk->node);
+    free(talk->job);
+    if (talk->under_way) /* to free what the device uses is to wait for it */
+        return;
     if (talk->d_records != NULL)
         (void)cuda->cudaFree(talk->d_records);
     if (talk->stream != NULL)
@@ -188,8 +203,7 @@ static ncclResult_t exchange(const struct zipccl_cuda *cuda, struct talk *talks,
     }
     for (size_t i = 0; i < n && result == ncclSuccess; i++) {
         (void)cuda->cudaSetDevice(talks[i].device);
-        if (!finish_talk(cuda, &talks[i]))
-            result = ncclUnhandledCudaError;
+        result = finish_talk(cuda, &talks[i], (size_t)talks[i].nranks * RECORD);
     }
     zipccl_cuda_leave(cuda, before);
     return result;
@@ -224,34 +238,27 @@ static bool all_can(const struct talk *t, int *who)
     return true;
 }
 
-static zipccl_status keep_places(struct zipccl_shim_comm *comm, const struct talk *t)
+/* Which rank is where; true if all have a number in the job. */
+static bool find_places(struct talk *t)
 {
-    uint32_t *node = calloc((size_t)t->nranks, sizeof *node);
-    int *job = malloc((size_t)t->nranks * sizeof *job);
     bool told = true;
-    zipccl_status status = ZIPCCL_ERR_NOMEM;
 
-    for (int r = 0; node != NULL && job != NULL && r < t->nranks; r++) {
+    for (int r = 0; r < t->nranks; r++) {
         const uint8_t *record = t->records + (size_t)r * RECORD;
 
-        node[r] = 0;
-        while (memcmp(t->records + (size_t)node[r] * RECORD + 32, record + 32, 8) != 0)
-            node[r]++;
-        job[r] = (int)zipccl_get_u32(record + 48);
-        told = told && job[r] >= 0;
+        while (memcmp(t->records + (size_t)t->node[r] * RECORD + 32, record + 32, 8) != 0)
+            t->node[r]++;
+        t->job[r] = (int)zipccl_get_u32(record + 48);
+        told = told && t->job[r] >= 0;
     }
-    if (node != NULL && job != NULL)
-        status = zipccl_topology_create((uint32_t)t->nranks, node, &comm->topology);
-    comm->job_ranks = told ? job : NULL;
-    if (!told)
-        free(job);
-    free(node);
-    return status;
+    return told;
 }
 
-static enum zipccl_shim_reason judge(struct zipccl_shim_comm *comm, const struct talk *t)
+/* A function of the records alone, so that all ranks come to the same. */
+static enum zipccl_shim_reason judge(struct talk *t)
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
+    const char *name = (const char *)t->records + NAME;
     int other = first_different(t);
 
     if (other < t->nranks) {
@@ -268,13 +275,14 @@ static enum zipccl_shim_reason judge(struct zipccl_shim_comm *comm, const struct
                                 : "other ZIPCCL_ variables");
         return ZIPCCL_SHIM_DIFFER;
     }
-    memcpy(comm->name, t->records + NAME, sizeof comm->name);
-    comm->name[sizeof comm->name - 1] = '\0';
-    if (keep_places(comm, t) != ZIPCCL_OK)
-        return ZIPCCL_SHIM_BACK_END;
-    if (!zipccl_shim_group_selected(settings->groups, comm->name, comm->job_ranks, comm->nranks))
+    t->records[NAME + NAME_BYTES - 1] = '\0';
+    if (!find_places(t)) {
+        free(t->job);
+        t->job = NULL;
+    }
+    if (!zipccl_shim_group_selected(settings->groups, name, t->job, t->nranks))
         return ZIPCCL_SHIM_GROUP;
-    if (comm->nranks == 1)
+    if (t->nranks == 1)
         return ZIPCCL_SHIM_ONE_RANK;
     if (settings->mode == ZIPCCL_SHIM_ON && shares_thread(t))
         return ZIPCCL_SHIM_THREAD;
@@ -302,20 +310,110 @@ static bool meet(const struct zipccl_shim_birth *birth, struct talk *talk)
            nccl->ncclCommCuDevice(talk->handle, &talk->device) == ncclSuccess;
 }
 
-static void take_in(struct talk *t, enum zipccl_shim_reason plain, bool agreed)
+/* Tell the others 'mine'; *who: the first rank that failed, nranks if all are ready. */
+static ncclResult_t ask_all(const struct zipccl_cuda *cuda, struct talk *t, uint8_t mine, int *who)
+{
+    char *d_own = (char *)t->d_records + (size_t)t->nranks * RECORD;
+    ncclResult_t result;
+
+    if (cuda->cudaMemcpyAsync(d_own, &mine, 1, cudaMemcpyHostToDevice, t->stream) != cudaSuccess ||
+        cuda->cudaStreamSynchronize(t->stream) != cudaSuccess)
+        return ncclUnhandledCudaError;
+    result =
+        zipccl_nccl_get()->ncclAllGather(d_own, t->d_records, 1, ncclUint8, t->handle, t->stream);
+    if (result == ncclSuccess)
+        result = finish_talk(cuda, t, (size_t)t->nranks);
+    if (result != ncclSuccess)
+        return result;
+    *who = t->nranks;
+    for (int r = t->nranks - 1; r >= 0; r--)
+        if (t->records[r] == FAILED || (t->records[r] == FOLLOWED && *who == t->nranks))
+            *who = r;
+    return ncclSuccess;
+}
+
+static uint8_t set_up(struct zipccl_shim_comm *comm, struct zipccl_error *error)
+{
+    bool because = false;
+
+    if (!zipccl_shim_engine_create(comm, error, &because))
+        return because ? FOLLOWED : FAILED;
+    if (zipccl_shim_control_create(comm) &&
+        (!zipccl_shim_messages_wanted() || zipccl_shim_messages_prepare(comm)))
+        return READY;
+    zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory or stream for the control file or for checks");
+    return FAILED;
+}
+
+/*
+ * All that compression on 'comm' needs, on all ranks or on none.  What only one rank knows of itself is
+ * told before the next collective step, so that no rank is left alone in one.  'comm' is NULL
+ * where the record could not be kept.
+ */
+static ncclResult_t equip(const struct zipccl_cuda *cuda, struct talk *t,
+                          struct zipccl_shim_comm *comm)
+{
+    struct zipccl_error error = {"too many communicators, or no memory"};
+    uint8_t mine = comm != NULL && comm->topology != NULL ? READY : FAILED;
+    ncclResult_t result;
+    int who = 0;
+
+    result = ask_all(cuda, t, mine, &who);
+    if (result == ncclSuccess && who == t->nranks) {
+        error.text[0] = '\0';
+        mine = set_up(comm, &error);
+        result = ask_all(cuda, t, mine, &who);
+    }
+    if (result == ncclSuccess && who == t->nranks && comm->messages != NULL) {
+        mine = zipccl_shim_messages_create(comm) ? READY : FAILED;
+        zipccl_fail(&error, ZIPCCL_ERR_IO, "no communicator for checks of sends and receives");
+        result = ask_all(cuda, t, mine, &who);
+    }
+    if (result == ncclSuccess && who == t->nranks)
+        return result;
+    if (result == ncclSuccess && who == t->rank)
+        zipccl_log_warn("communicator of %d ranks: rank %d: %s; its calls are plain NCCL",
+                        t->nranks, t->rank, error.text);
+    if (comm == NULL)
+        return result;
+    comm->plain = ZIPCCL_SHIM_BACK_END;
+    if (comm->engine != NULL || comm->messages != NULL)
+        zipccl_shim_engine_destroy(comm, result != ncclSuccess);
+    zipccl_shim_control_destroy(comm, result != ncclSuccess);
+    return result;
+}
+
+/* 'plain' is why nothing on it is compressed; an agreement, if 'cuda' is not NULL, may find more. */
+static ncclResult_t take_in(const struct zipccl_cuda *cuda, struct talk *t,
+                            enum zipccl_shim_reason plain)
 {
     struct zipccl_shim_comm *comm;
+    ncclResult_t result;
+    int before;
 
     if (!zipccl_shim.active)
-        return;
+        return ncclSuccess;
+    if (cuda != NULL)
+        plain = judge(t);
     comm = zipccl_shim_comm_add(t->handle, t->rank, t->nranks, t->device);
-    if (comm == NULL)
-        return;
-    comm->uid = t->birth->uid;
-    (void)memcpy(comm->name, t->birth->name, sizeof comm->name);
-    comm->plain = agreed ? judge(comm, t) : plain;
-    if (comm->plain == ZIPCCL_SHIM_TAKEN && zipccl_shim.settings.mode == ZIPCCL_SHIM_ON)
-        comm->plain = zipccl_shim_engine_create(comm);
+    if (comm != NULL) {
+        comm->uid = t->birth->uid;
+        comm->plain = plain;
+        (void)memcpy(comm->name, t->birth->name, sizeof comm->name);
+        if (cuda != NULL && plain != ZIPCCL_SHIM_DIFFER) {
+            memcpy(comm->name, t->records + NAME, sizeof comm->name);
+            comm->job_ranks = t->job;
+            t->job = NULL;
+            (void)zipccl_topology_create((uint32_t)t->nranks, t->node, &comm->topology);
+        }
+    }
+    if (cuda == NULL || plain != ZIPCCL_SHIM_TAKEN || zipccl_shim.settings.mode != ZIPCCL_SHIM_ON)
+        return ncclSuccess;
+    if (!zipccl_cuda_enter(cuda, t->device, &before))
+        return ncclUnhandledCudaError;
+    result = equip(cuda, t, comm);
+    zipccl_cuda_leave(cuda, before);
+    return result;
 }
 
 ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n)
@@ -335,12 +433,12 @@ ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n
             t->birth = &births[i];
             t->handle = *births[i].handle;
             if (t->handle != NULL)
-                take_in(t, births[i].plain, false);
+                (void)take_in(NULL, t, births[i].plain);
         } else if (meet(&births[i], t)) {
             if (births[i].plain != ZIPCCL_SHIM_TAKEN || births[i].uid == 0)
-                take_in(t, births[i].plain, false);
+                (void)take_in(NULL, t, births[i].plain);
             else if (t->nranks == 1)
-                take_in(t, ZIPCCL_SHIM_ONE_RANK, false);
+                (void)take_in(NULL, t, ZIPCCL_SHIM_ONE_RANK);
             else
                 ntalks++;
         }
@@ -355,7 +453,7 @@ ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n
     }
     for (size_t i = 0; i < ntalks; i++) {
         if (result == ncclSuccess)
-            take_in(&talks[i], ZIPCCL_SHIM_TAKEN, true);
+            result = take_in(cuda, &talks[i], ZIPCCL_SHIM_TAKEN);
         if (cuda != NULL)
             close_talk(cuda, &talks[i]);
     }

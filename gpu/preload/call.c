@@ -163,6 +163,7 @@ ncclResult_t zipccl_shim_run(struct zipccl_shim_comm *comm, const struct zipccl_
         pthread_rwlock_unlock(&comm->engine_lock);
         return zipccl_shim_issue(call);
     }
+    pthread_mutex_lock(&comm->call_lock);
     comm->taken_calls++;
     verify = settings->verify_every > 0 && comm->taken_calls % settings->verify_every == 0;
     result = verify ? zipccl_shim_check_begin(&check, comm, call) : ncclSuccess;
@@ -170,6 +171,7 @@ ncclResult_t zipccl_shim_run(struct zipccl_shim_comm *comm, const struct zipccl_
         result = zipccl_shim_engine_result(give(zipccl_shim_engine_table(), comm->engine, call));
     if (verify)
         result = zipccl_shim_check_end(&check, comm, call, result);
+    pthread_mutex_unlock(&comm->call_lock);
     zipccl_cuda_leave(cuda, before);
     pthread_rwlock_unlock(&comm->engine_lock);
     return result;
@@ -205,9 +207,7 @@ static ncclResult_t submit_collective(struct zipccl_shim_comm *comm,
                                            : zipccl_shim_issue(call);
     }
     result = reason == ZIPCCL_SHIM_TAKEN ? zipccl_shim_run(comm, call) : zipccl_shim_issue(call);
-    if (result == ncclSuccess)
-        zipccl_shim_control_step(comm);
-    return result;
+    return result == ncclSuccess ? zipccl_shim_control_step(comm) : result;
 }
 
 ncclResult_t zipccl_shim_submit(const struct zipccl_shim_call *call)
@@ -221,6 +221,8 @@ ncclResult_t zipccl_shim_submit(const struct zipccl_shim_call *call)
         comm = unknown();
     if (comm == NULL)
         result = zipccl_shim_issue(call);
+    else if (__atomic_load_n(&comm->failed, __ATOMIC_ACQUIRE) != ncclSuccess)
+        result = (ncclResult_t)__atomic_load_n(&comm->failed, __ATOMIC_RELAXED);
     else if (zipccl_shim_is_p2p(call))
         result = zipccl_shim_group_p2p(comm, call);
     else

@@ -79,19 +79,23 @@ struct zipccl_shim_comm *zipccl_shim_comm_add(ncclComm_t handle, int rank, int n
     comm->device = device;
     (void)pthread_mutex_init(&comm->lock, NULL);
     (void)pthread_rwlock_init(&comm->engine_lock, NULL);
+    (void)pthread_mutex_init(&comm->call_lock, NULL);
     pthread_mutex_lock(&lock);
     while (n < SLOTS && slots[i] != NULL && slots[i] != &tombstone) {
         i = (i + 1) % SLOTS;
         n++;
     }
-    comm->next = all;
-    all = comm;
     if (n < SLOTS) {
+        comm->next = all;
+        all = comm;
         __atomic_store_n(&slots[i], comm, __ATOMIC_RELEASE);
         alive++;
     }
     pthread_mutex_unlock(&lock);
-    return comm;
+    if (n < SLOTS)
+        return comm;
+    free(comm);
+    return NULL;
 }
 
 void zipccl_shim_comm_remove(struct zipccl_shim_comm *comm)

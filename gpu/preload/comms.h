@@ -70,7 +70,8 @@ struct zipccl_shim_comm {
     enum zipccl_shim_reason plain; /* why nothing on it is compressed; TAKEN: nothing against it */
     int *job_ranks;                /* [nranks] numbers in the job; NULL if not told */
     struct zipccl_topology *topology; /* NULL if nothing was exchanged */
-    pthread_rwlock_t engine_lock;     /* held for reading while a call uses 'engine' */
+    pthread_rwlock_t engine_lock;     /* held for reading while 'engine' has to stay */
+    pthread_mutex_t call_lock;        /* held besides while a call is inside 'engine' */
     struct zipccl_gpu_comm *engine;   /* NULL if nothing is compressed */
     struct zipccl_shim_control *control;
     struct zipccl_shim_messages
@@ -79,13 +80,15 @@ struct zipccl_shim_comm {
     uint64_t collectives; /* collective calls so far, equal on all ranks */
     uint64_t taken_calls; /* of them compressed, equal on all ranks */
     int stopped;          /* a reason that came later: ABORTED, WINDOW, SWITCHED_OFF, DISABLED */
+    int failed;           /* ncclResult_t of this library's own work; every later call returns it */
     int leaving;          /* it is being aborted: wait for nobody */
     pthread_mutex_t lock; /* of counts */
     struct zipccl_shim_counts counts;
     struct zipccl_shim_comm *next; /* of all that there ever were */
 };
 
-/* Add a record for a communicator that exists; NULL without memory. */
+/* Add a record for a communicator that exists; NULL without memory or if there are
+ * too many alive. */
 struct zipccl_shim_comm *zipccl_shim_comm_add(ncclComm_t handle, int rank, int nranks, int device);
 
 /* The record of a communicator that is alive; NULL if it is not known.  No lock on the way. */

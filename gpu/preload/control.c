@@ -46,20 +46,18 @@ static uint32_t read_file(const char *path)
     return KEEP;
 }
 
-static struct zipccl_shim_control *create(const struct zipccl_cuda *cuda)
+bool zipccl_shim_control_create(struct zipccl_shim_comm *comm)
 {
-    struct zipccl_shim_control *c = calloc(1, sizeof *c);
+    const struct zipccl_cuda *cuda = zipccl_cuda_get();
+    struct zipccl_shim_control *c;
 
-    if (c == NULL)
-        return NULL;
-    if (cuda->cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess ||
-        cuda->cudaMalloc((void **)&c->d_word, sizeof *c->d_word) != cudaSuccess ||
-        cuda->cudaMallocHost((void **)&c->word, sizeof *c->word) != cudaSuccess) {
-        zipccl_log_warn_once("control memory", "no memory to share the control file on this rank");
-        free(c);
-        return NULL;
-    }
-    return c;
+    if (zipccl_shim.settings.control[0] == '\0')
+        return true;
+    comm->control = c = calloc(1, sizeof *c);
+    return c != NULL &&
+           cuda->cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) == cudaSuccess &&
+           cuda->cudaMalloc((void **)&c->d_word, sizeof *c->d_word) == cudaSuccess &&
+           cuda->cudaMallocHost((void **)&c->word, sizeof *c->word) == cudaSuccess;
 }
 
 /* Learn what was broadcast a period ago. */
@@ -81,70 +79,87 @@ static bool finish(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm
     return true;
 }
 
-static bool begin(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm)
+/* The broadcast takes place on all ranks or is an error: the next collective would meet it otherwise. */
+static ncclResult_t begin(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm)
 {
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
     struct zipccl_shim_control *c = comm->control;
+    ncclResult_t result;
 
     *c->word = comm->rank == 0 ? read_file(zipccl_shim.settings.control) : KEEP;
-    c->pending = cuda->cudaMemcpyAsync(c->d_word, c->word, sizeof *c->word, cudaMemcpyHostToDevice,
-                                       c->stream) == cudaSuccess &&
-                 nccl->ncclBroadcast(c->d_word, c->d_word, sizeof *c->word, ncclUint8, 0,
-                                     comm->handle, c->stream) == ncclSuccess &&
-                 cuda->cudaMemcpyAsync(c->word, c->d_word, sizeof *c->word, cudaMemcpyDeviceToHost,
-                                       c->stream) == cudaSuccess;
-    return c->pending;
+    if (cuda->cudaMemcpyAsync(c->d_word, c->word, sizeof *c->word, cudaMemcpyHostToDevice,
+                              c->stream) != cudaSuccess)
+        return ncclUnhandledCudaError;
+    result = nccl->ncclBroadcast(c->d_word, c->d_word, sizeof *c->word, ncclUint8, 0, comm->handle,
+                                 c->stream);
+    if (result != ncclSuccess)
+        return result;
+    c->pending = true;
+    return cuda->cudaMemcpyAsync(c->word, c->d_word, sizeof *c->word, cudaMemcpyDeviceToHost,
+                                 c->stream) == cudaSuccess
+               ? ncclSuccess
+               : ncclUnhandledCudaError;
 }
 
 /* With the engine's lock held, so that the communicator stays. */
-static void step(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm, uint64_t periods)
+static ncclResult_t step(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm,
+                         uint64_t periods)
 {
-    if (comm->control == NULL)
-        comm->control = create(cuda);
-    if (comm->control == NULL)
-        return;
+    ncclResult_t result = ncclSuccess;
+
     comm->control->done = periods;
-    if ((comm->control->pending && !finish(cuda, comm)) ||
-        (__atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) == ZIPCCL_SHIM_TAKEN &&
-         !begin(cuda, comm)))
-        zipccl_log_warn_once("control failed", "the control file could not be shared");
+    if (comm->control->pending && !finish(cuda, comm))
+        result = ncclUnhandledCudaError;
+    else if (__atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) == ZIPCCL_SHIM_TAKEN)
+        result = begin(cuda, comm);
+    if (result != ncclSuccess && __atomic_load_n(&comm->leaving, __ATOMIC_ACQUIRE) == 0) {
+        __atomic_store_n(&comm->failed, (int)result, __ATOMIC_RELEASE);
+        zipccl_log_warn("communicator of %d ranks: what the control file says could not be shared; "
+                        "the communicator has failed",
+                        comm->nranks);
+    }
+    return result;
 }
 
-void zipccl_shim_control_step(struct zipccl_shim_comm *comm)
+ncclResult_t zipccl_shim_control_step(struct zipccl_shim_comm *comm)
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
     uint64_t periods = comm->collectives / settings->control_every;
     const struct zipccl_cuda *cuda;
+    ncclResult_t result = ncclSuccess;
     int before;
 
     if (settings->mode != ZIPCCL_SHIM_ON || settings->control[0] == '\0' ||
         __atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) != ZIPCCL_SHIM_TAKEN)
-        return;
+        return ncclSuccess;
     pthread_rwlock_rdlock(&comm->engine_lock);
-    if (comm->engine != NULL && periods != (comm->control != NULL ? comm->control->done : 0)) {
+    if (comm->engine != NULL && comm->control != NULL && periods != comm->control->done) {
         cuda = zipccl_cuda_get();
         if (cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before)) {
-            step(cuda, comm, periods);
+            result = step(cuda, comm, periods);
             zipccl_cuda_leave(cuda, before);
         }
     }
     pthread_rwlock_unlock(&comm->engine_lock);
+    return result;
 }
 
 void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort)
 {
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
     struct zipccl_shim_control *c = comm->control;
-    int before;
 
     /* After an abort the device may still write, so the few bytes stay. */
-    if (c == NULL || cuda == NULL || abort || !zipccl_cuda_enter(cuda, comm->device, &before))
+    if (c == NULL || cuda == NULL || abort)
         return;
     comm->control = NULL;
-    (void)cuda->cudaStreamSynchronize(c->stream);
-    (void)cuda->cudaFree(c->d_word);
-    (void)cuda->cudaFreeHost(c->word);
-    (void)cuda->cudaStreamDestroy(c->stream);
+    if (c->stream != NULL) {
+        (void)cuda->cudaStreamSynchronize(c->stream);
+        (void)cuda->cudaStreamDestroy(c->stream);
+    }
+    if (c->d_word != NULL)
+        (void)cuda->cudaFree(c->d_word);
+    if (c->word != NULL)
+        (void)cuda->cudaFreeHost(c->word);
     free(c);
-    zipccl_cuda_leave(cuda, before);
 }

@@ -13,10 +13,14 @@
 
 #include "gpu/preload/comms.h"
 
-/* After a collective, outside of groups; does something once in ZIPCCL_CONTROL_EVERY. */
-void zipccl_shim_control_step(struct zipccl_shim_comm *comm);
+/* Stream and memory for it, if there is a file; false if this rank has none.  What there is goes with destroy. */
+bool zipccl_shim_control_create(struct zipccl_shim_comm *comm);
 
-/* Release what it holds; 'abort': without waiting for the device. */
+/* After a collective, outside of groups; does something once in ZIPCCL_CONTROL_EVERY.  What fails
+ * here fails the communicator, since the other ranks do not know of it. */
+ncclResult_t zipccl_shim_control_step(struct zipccl_shim_comm *comm);
+
+/* Release what it holds, in the communicator's device; 'abort': without waiting for the device. */
 void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort);
 
 #endif

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "gpu/preload/engine.h"
 
-#include "gpu/preload/cuda.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/rates.h"
 #include "gpu/preload/shim.h"
@@ -17,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const struct zipccl_shim_back_end *table;
 static char missing[256];
@@ -120,14 +120,12 @@ static uint32_t op_bits(const bool *compress)
     return bits;
 }
 
-enum zipccl_shim_reason zipccl_shim_engine_create(struct zipccl_shim_comm *comm)
+bool zipccl_shim_engine_create(struct zipccl_shim_comm *comm, struct zipccl_error *error,
+                               bool *because)
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
-    const struct zipccl_cuda *cuda = zipccl_cuda_get();
     struct zipccl_gpu_options options;
-    struct zipccl_error error = {""};
-    zipccl_status status = ZIPCCL_ERR_IO;
-    int before;
+    zipccl_status status;
 
     table->options_init(&options, &api);
     options.mode = settings->always ? ZIPCCL_MODE_COMPRESSED : ZIPCCL_MODE_ADAPTIVE;
@@ -137,34 +135,59 @@ enum zipccl_shim_reason zipccl_shim_engine_create(struct zipccl_shim_comm *comm)
     options.node_of = comm->topology->node_of;
     options.notice = tell;
     zipccl_shim_rates(&options.params, NULL);
-    if (cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before)) {
-        status = table->create(comm->handle, &options, &comm->engine, &error);
-        zipccl_cuda_leave(cuda, before);
-    }
-    if (status == ZIPCCL_OK) {
-        if (settings->verify_every > 0 && settings->compress[ZIPCCL_SHIM_SENDRECV] &&
-            zipccl_shim_messages_create(comm) != ncclSuccess)
-            zipccl_log_warn_once("messages", "sends and receives are not checked: no communicator "
-                                             "for it could be made");
-        return ZIPCCL_SHIM_TAKEN;
-    }
+    status = table->create(comm->handle, &options, &comm->engine, error);
+    *because = status == ZIPCCL_ERR_MISMATCH;
+    if (status == ZIPCCL_OK)
+        return true;
     comm->engine = NULL;
-    if (comm->rank == 0 || status != ZIPCCL_ERR_MISMATCH)
-        zipccl_log_warn("communicator of %d ranks: %s; its calls are plain NCCL", comm->nranks,
-                        error.text[0] != '\0' ? error.text : zipccl_status_string(status));
-    return ZIPCCL_SHIM_BACK_END;
+    if (error->text[0] == '\0')
+        zipccl_fail(error, status, "%s", zipccl_status_string(status));
+    return false;
+}
+
+/* A second from now, as pthread_rwlock_timed*() count it. */
+static struct timespec soon(void)
+{
+    struct timespec at;
+
+    (void)clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec++;
+    return at;
+}
+
+/* Let calls under way end, and wait for them; false if one does not. */
+static bool interrupt(struct zipccl_shim_comm *comm)
+{
+    struct timespec at = soon();
+
+    /* Who destroys it waits for work that NCCL's abort, which comes next, ends. */
+    if (pthread_rwlock_timedrdlock(&comm->engine_lock, &at) != 0)
+        return false;
+    if (comm->engine != NULL)
+        table->abort(comm->engine);
+    pthread_rwlock_unlock(&comm->engine_lock);
+    at = soon();
+    if (pthread_rwlock_timedwrlock(&comm->engine_lock, &at) == 0)
+        return true;
+    zipccl_log_warn(
+        "communicator of %d ranks: a call is still inside NCCL; what it uses is left to "
+        "the process",
+        comm->nranks);
+    if (pthread_rwlock_tryrdlock(&comm->engine_lock) == 0) {
+        zipccl_shim_messages_abort(comm);
+        pthread_rwlock_unlock(&comm->engine_lock);
+    }
+    return false;
 }
 
 void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort)
 {
     struct zipccl_gpu_comm *engine;
 
-    pthread_rwlock_rdlock(&comm->engine_lock);
-    engine = comm->engine;
-    if (engine != NULL && abort)
-        table->abort(engine);
-    pthread_rwlock_unlock(&comm->engine_lock);
-    pthread_rwlock_wrlock(&comm->engine_lock);
+    if (!abort)
+        pthread_rwlock_wrlock(&comm->engine_lock);
+    else if (!interrupt(comm))
+        return;
     engine = comm->engine;
     comm->engine = NULL;
     zipccl_shim_messages_destroy(comm, abort);

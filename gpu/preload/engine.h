@@ -18,10 +18,17 @@ bool zipccl_shim_engine_available(char *why, size_t room);
 /* Its functions; only after zipccl_shim_engine_available() said so. */
 const struct zipccl_shim_back_end *zipccl_shim_engine_table(void);
 
-/* Create the back end's communicator over 'comm'; collective.  TAKEN, or why it is not used. */
-enum zipccl_shim_reason zipccl_shim_engine_create(struct zipccl_shim_comm *comm);
+/*
+ * Create the back end's communicator over 'comm'; collective.  False, with the reason in 'error', if this
+ * rank has none; others may have one.  *because: another rank failed, which has its own reason.
+ */
+bool zipccl_shim_engine_create(struct zipccl_shim_comm *comm, struct zipccl_error *error,
+                               bool *because);
 
-/* Fold its statistics into 'comm' and destroy it; 'abort': without waiting for what is under way. */
+/*
+ * Fold its statistics into 'comm' and destroy it; 'abort': without waiting for what is under way, and
+ * a call that stays inside NCCL for seconds keeps the engine until the process ends.
+ */
 void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort);
 
 /* What NCCL would call 'status'. */

@@ -159,6 +159,7 @@ static ncclResult_t give_p2p(struct zipccl_shim_comm *comm, const struct item *i
         free(ops);
         return ncclInvalidUsage;
     }
+    pthread_mutex_lock(&comm->call_lock);
     for (size_t i = 1; i < n && result == ncclSuccess; i++)
         result = zipccl_cuda_join(cuda, items[i].call.stream, stream);
     if (result == ncclSuccess)
@@ -168,6 +169,7 @@ static ncclResult_t give_p2p(struct zipccl_shim_comm *comm, const struct item *i
         result = zipccl_cuda_join(cuda, stream, items[i].call.stream);
     if (result == ncclSuccess)
         result = zipccl_shim_check_p2p(comm, ops, nops, stream);
+    pthread_mutex_unlock(&comm->call_lock);
     zipccl_cuda_leave(cuda, before);
     pthread_rwlock_unlock(&comm->engine_lock);
     free(ops);
@@ -283,7 +285,7 @@ static ncclResult_t finish(ncclResult_t result)
     if (result == ncclSuccess && queue.n > 0)
         result = run_queue();
     for (size_t i = 0; i < queue.ntouched && result == ncclSuccess; i++)
-        zipccl_shim_control_step(queue.touched[i]);
+        result = zipccl_shim_control_step(queue.touched[i]);
     forget();
     return result;
 }

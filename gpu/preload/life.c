@@ -192,31 +192,13 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int ke
     return result;
 }
 
-ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int nexcluded,
-                                               ncclComm_t *out, ncclConfig_t *config, int flags)
-{
-    struct zipccl_shim_comm *from = zipccl_shim_comm_find(comm);
-    ncclResult_t result;
-
-    ZIPCCL_NEED(ncclCommShrink);
-    if (zipccl_shim_forwards())
-        return nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
-    zipccl_shim_thread.inside++;
-    if (from != NULL && (flags & NCCL_SHRINK_ABORT) != 0) {
-        __atomic_store_n(&from->leaving, 1, __ATOMIC_RELEASE);
-        zipccl_shim_comm_stop(from, ZIPCCL_SHIM_ABORTED);
-        zipccl_shim_engine_destroy(from, true);
-    }
-    result = nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
-    result = born_of_parent(comm, out, UINT64_MAX, config, result);
-    zipccl_shim_thread.inside--;
-    return result;
-}
-
 /* Take leave of 'handle' before NCCL does. */
 static void leave(ncclComm_t handle, bool abort, bool remove)
 {
     struct zipccl_shim_comm *comm = zipccl_shim_comm_find(handle);
+    const struct zipccl_cuda *cuda = zipccl_cuda_get();
+    bool entered;
+    int before;
 
     if (comm == NULL)
         return;
@@ -224,14 +206,35 @@ static void leave(ncclComm_t handle, bool abort, bool remove)
         __atomic_store_n(&comm->leaving, 1, __ATOMIC_RELEASE);
     if (abort || !remove)
         zipccl_shim_comm_stop(comm, ZIPCCL_SHIM_ABORTED);
+    /* The thread may be one that has never used the device. */
+    entered = cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before);
     zipccl_shim_engine_destroy(comm, abort);
     zipccl_shim_control_destroy(comm, abort);
+    if (entered)
+        zipccl_cuda_leave(cuda, before);
     if (remove) {
         zipccl_shim_comm_remove(comm);
         /* Many a job ends without the process's usual end. */
         if (zipccl_shim_comm_alive() == 0)
             zipccl_shim_report_file();
     }
+}
+
+ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int nexcluded,
+                                               ncclComm_t *out, ncclConfig_t *config, int flags)
+{
+    ncclResult_t result;
+
+    ZIPCCL_NEED(ncclCommShrink);
+    if (zipccl_shim_forwards())
+        return nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
+    zipccl_shim_thread.inside++;
+    if ((flags & NCCL_SHRINK_ABORT) != 0)
+        leave(comm, true, false);
+    result = nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
+    result = born_of_parent(comm, out, UINT64_MAX, config, result);
+    zipccl_shim_thread.inside--;
+    return result;
 }
 
 #define ZIPCCL_LEAVE(name, abort, remove, ...)                                                     \
@@ -270,7 +273,10 @@ ZIPCCL_SHIM_EXPORT ncclResult_t
     return nccl->ncclCommWindowRegister(comm, buff, size, win, flags);
 }
 
-/* The back end's state after NCCL's own: what failed later is told where the job looks for it. */
+/*
+ * The back end's state after NCCL's own: what failed later is told where the job looks for it.  While a call
+ * is inside, it looks itself, and returns what it finds; another thread must not look then, nor wait.
+ */
 static zipccl_status late_error(ncclComm_t handle, struct zipccl_error *error)
 {
     struct zipccl_shim_comm *comm = zipccl_shim_comm_find(handle);
@@ -278,11 +284,16 @@ static zipccl_status late_error(ncclComm_t handle, struct zipccl_error *error)
 
     if (comm == NULL)
         return ZIPCCL_OK;
+    if (__atomic_load_n(&comm->failed, __ATOMIC_ACQUIRE) != ncclSuccess)
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "what the control file says could not be shared");
     /* Who aborts holds the lock for writing and is not to be waited for here. */
     if (pthread_rwlock_tryrdlock(&comm->engine_lock) != 0)
         return ZIPCCL_OK;
-    if (comm->engine != NULL)
-        status = zipccl_shim_engine_table()->async_error(comm->engine, error);
+    if (pthread_mutex_trylock(&comm->call_lock) == 0) {
+        if (comm->engine != NULL)
+            status = zipccl_shim_engine_table()->async_error(comm->engine, error);
+        pthread_mutex_unlock(&comm->call_lock);
+    }
     pthread_rwlock_unlock(&comm->engine_lock);
     return status;
 }

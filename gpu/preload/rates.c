@@ -50,25 +50,36 @@ static void preset(void)
                    "a GPU (set ZIPCCL_CLUSTER)");
 }
 
-static bool set(const char *name, double value)
+/* The place of 'name' in members[]; their number if it is none of them. */
+static size_t find(const char *name)
 {
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        uint32_t whole = (uint32_t)value;
+    size_t i = 0;
 
-        if (strcmp(members[i].name, name) != 0)
-            continue;
-        if (members[i].whole)
-            memcpy((char *)&rates + members[i].offset, &whole, sizeof whole);
-        else
-            memcpy((char *)&rates + members[i].offset, &value, sizeof value);
+    while (i < sizeof members / sizeof members[0] && strcmp(members[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* False if a whole number is needed and 'value' is none. */
+static bool set(size_t i, double value)
+{
+    uint32_t whole;
+
+    if (!members[i].whole) {
+        memcpy((char *)&rates + members[i].offset, &value, sizeof value);
         return true;
     }
-    return false;
+    if (value > UINT32_MAX || value != (double)(uint32_t)value)
+        return false;
+    whole = (uint32_t)value;
+    memcpy((char *)&rates + members[i].offset, &whole, sizeof whole);
+    return true;
 }
 
 static bool read_line(char *line, const char *path, unsigned number, char *problem, size_t room)
 {
     char *name = line + strspn(line, " \t"), *text, *end;
+    size_t member;
     double value;
 
     name[strcspn(name, "\r\n")] = '\0';
@@ -87,7 +98,8 @@ static bool read_line(char *line, const char *path, unsigned number, char *probl
                        path, number, text, name);
         return false;
     }
-    if (!set(name, value)) {
+    member = find(name);
+    if (member == sizeof members / sizeof members[0]) {
         (void)snprintf(
             problem, room,
             "ZIPCCL_CLUSTER=%s: line %u: unknown name %.40s, expected those that 'zipccl "
@@ -95,14 +107,33 @@ static bool read_line(char *line, const char *path, unsigned number, char *probl
             path, number, name);
         return false;
     }
+    if (!set(member, value)) {
+        (void)snprintf(problem, room,
+                       "ZIPCCL_CLUSTER=%s: line %u: %s is \"%.40s\", expected a whole number up to "
+                       "%u",
+                       path, number, members[member].name, text, UINT32_MAX);
+        return false;
+    }
     return true;
+}
+
+/* Read a line of at most 'room' - 2 bytes; false at the end, or with *whole false if it is longer. */
+static bool next_line(FILE *in, char *line, size_t room, bool *whole)
+{
+    size_t n;
+
+    if (fgets(line, (int)room, in) == NULL)
+        return false;
+    n = strlen(line);
+    *whole = n + 1 < room || line[n - 1] == '\n';
+    return *whole;
 }
 
 bool zipccl_shim_rates_read(const char *path, char *problem, size_t room)
 {
     char line[256];
     unsigned number = 0;
-    bool ok = true;
+    bool ok = true, whole = true;
     FILE *in;
 
     preset();
@@ -113,8 +144,14 @@ bool zipccl_shim_rates_read(const char *path, char *problem, size_t room)
         (void)snprintf(problem, room, "ZIPCCL_CLUSTER=%s: %s", path, strerror(errno));
         return false;
     }
-    while (ok && fgets(line, sizeof line, in) != NULL)
+    while (ok && next_line(in, line, sizeof line, &whole))
         ok = read_line(line, path, ++number, problem, room);
+    if (!whole) {
+        (void)snprintf(problem, room,
+                       "ZIPCCL_CLUSTER=%s: line %u has more bytes, expected at most %zu", path,
+                       number + 1, sizeof line - 2);
+        ok = false;
+    }
     (void)fclose(in);
     (void)snprintf(source, sizeof source, "from %s", path);
     return ok;

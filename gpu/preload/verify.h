@@ -41,9 +41,17 @@ ncclResult_t zipccl_shim_check_end(struct zipccl_shim_check *check, struct zipcc
  */
 struct zipccl_shim_messages;
 
-/* Collective over 'comm'; without memory or a way to split it, no message is checked anywhere. */
-ncclResult_t zipccl_shim_messages_create(struct zipccl_shim_comm *comm);
+/* True if settings ask for it and this NCCL can split communicators; alike on all ranks. */
+bool zipccl_shim_messages_wanted(void);
+
+/* What this rank needs for it; then, on all ranks, the communicator: collective over 'comm'.  False if
+ * that failed; what there is goes with destroy.  All in the communicator's device. */
+bool zipccl_shim_messages_prepare(struct zipccl_shim_comm *comm);
+bool zipccl_shim_messages_create(struct zipccl_shim_comm *comm);
 void zipccl_shim_messages_destroy(struct zipccl_shim_comm *comm, bool abort);
+
+/* Only let those that wait for other ranks come back. */
+void zipccl_shim_messages_abort(struct zipccl_shim_comm *comm);
 
 /* After a group of messages. */
 ncclResult_t zipccl_shim_check_p2p(struct zipccl_shim_comm *comm, const struct zipccl_gpu_p2p *ops,

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gpu/preload/cuda.h"
+#include "gpu/preload/log.h"
 #include "gpu/preload/shim.h"
 #include "gpu/preload/verify.h"
 
@@ -23,36 +24,43 @@ struct zipccl_shim_messages {
     ncclComm_t comm;
     cudaStream_t stream;
     struct message *first;
+    struct message *lost; /* of a group that failed: the device may still write to their memory */
     uint64_t *sent, *received; /* [nranks] messages so far, equal at both ends */
 };
 
-ncclResult_t zipccl_shim_messages_create(struct zipccl_shim_comm *comm)
+bool zipccl_shim_messages_wanted(void)
 {
-    const struct zipccl_nccl *nccl = zipccl_nccl_get();
+    const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
+
+    if (settings->verify_every == 0 || !settings->compress[ZIPCCL_SHIM_SENDRECV])
+        return false;
+    if (zipccl_nccl_get()->ncclCommSplit != NULL)
+        return true;
+    zipccl_log_warn_once("messages", "sends and receives are not checked: this NCCL cannot split a "
+                                     "communicator");
+    return false;
+}
+
+bool zipccl_shim_messages_prepare(struct zipccl_shim_comm *comm)
+{
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
     struct zipccl_shim_messages *m = calloc(1, sizeof *m);
-    ncclResult_t result = ncclSystemError;
-    int before;
 
-    if (m != NULL)
-        m->sent = calloc((size_t)comm->nranks * 2, sizeof *m->sent);
-    if (m != NULL && m->sent != NULL && nccl->ncclCommSplit != NULL &&
-        zipccl_cuda_enter(cuda, comm->device, &before)) {
-        m->received = m->sent + comm->nranks;
-        result = nccl->ncclCommSplit(comm->handle, 0, comm->rank, &m->comm, NULL);
-        if (result == ncclSuccess &&
-            cuda->cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking) != cudaSuccess)
-            result = ncclUnhandledCudaError;
-        zipccl_cuda_leave(cuda, before);
-    }
-    if (result == ncclSuccess) {
-        comm->messages = m;
-        return ncclSuccess;
-    }
-    if (m != NULL)
-        free(m->sent);
-    free(m);
-    return result;
+    comm->messages = m;
+    if (m == NULL)
+        return false;
+    m->sent = calloc((size_t)comm->nranks * 2, sizeof *m->sent);
+    m->received = m->sent != NULL ? m->sent + comm->nranks : NULL;
+    return m->sent != NULL &&
+           cuda->cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking) == cudaSuccess;
+}
+
+bool zipccl_shim_messages_create(struct zipccl_shim_comm *comm)
+{
+    struct zipccl_shim_messages *m = comm->messages;
+
+    return zipccl_nccl_get()->ncclCommSplit(comm->handle, 0, comm->rank, &m->comm, NULL) ==
+           ncclSuccess;
 }
 
 static void release(const struct zipccl_cuda *cuda, struct message *message)
@@ -64,6 +72,17 @@ static void release(const struct zipccl_cuda *cuda, struct message *message)
     if (message->done != NULL)
         (void)cuda->cudaEventDestroy(message->done);
     free(message);
+}
+
+/* Forget messages whose device memory may still be written to, and stays. */
+static void free_list(struct message *list)
+{
+    while (list != NULL) {
+        struct message *next = list->next;
+
+        free(list);
+        list = next;
+    }
 }
 
 /* Both copies of a receive have arrived: are they one? */
@@ -125,22 +144,33 @@ void zipccl_shim_messages_destroy(struct zipccl_shim_comm *comm, bool abort_it)
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
     struct zipccl_shim_messages *m = comm->messages;
-    int before;
 
-    if (m == NULL || !zipccl_cuda_enter(cuda, comm->device, &before))
+    if (m == NULL)
         return;
-    /* After an abort the device may still write to what is under way, so that stays. */
     if (abort_it) {
-        (void)nccl->ncclCommAbort(m->comm);
+        zipccl_shim_messages_abort(comm);
     } else {
         settle(cuda, comm, true);
-        (void)nccl->ncclCommDestroy(m->comm);
-        (void)cuda->cudaStreamDestroy(m->stream);
+        if (m->comm != NULL)
+            (void)nccl->ncclCommDestroy(m->comm);
+        if (m->stream != NULL)
+            (void)cuda->cudaStreamDestroy(m->stream);
     }
     comm->messages = NULL;
+    free_list(m->first);
+    free_list(m->lost);
     free(m->sent);
     free(m);
-    zipccl_cuda_leave(cuda, before);
+}
+
+void zipccl_shim_messages_abort(struct zipccl_shim_comm *comm)
+{
+    ncclComm_t handle = comm->messages != NULL
+                            ? __atomic_exchange_n(&comm->messages->comm, NULL, __ATOMIC_ACQ_REL)
+                            : NULL;
+
+    if (handle != NULL)
+        (void)zipccl_nccl_get()->ncclCommAbort(handle);
 }
 
 /* Both ends count the messages of a pair alike, so they choose the same ones. */
@@ -213,24 +243,26 @@ ncclResult_t zipccl_shim_check_p2p(struct zipccl_shim_comm *comm, const struct z
     struct zipccl_shim_messages *m = comm->messages;
     enum cudaStreamCaptureStatus capture;
     struct message *list = NULL, **end = &list;
-    ncclResult_t result;
+    ncclResult_t result = ncclSuccess;
 
     if (m == NULL || cuda->cudaStreamIsCapturing(stream, &capture) != cudaSuccess ||
         capture != cudaStreamCaptureStatusNone)
         return ncclSuccess;
     settle(cuda, comm, false);
-    for (size_t i = 0; i < nops; i++) {
+    for (size_t i = 0; i < nops && result == ncclSuccess; i++) {
         if (!chosen(comm, &ops[i]))
             continue;
         *end = keep(cuda, &ops[i], stream);
-        if (*end == NULL)
-            return ncclUnhandledCudaError;
-        end = &(*end)->next;
+        if (*end != NULL)
+            end = &(*end)->next;
+        else
+            result = ncclUnhandledCudaError;
     }
     if (list == NULL)
-        return ncclSuccess;
-    result = send_plain(cuda, m, list, stream);
-    *end = m->first;
-    m->first = list;
+        return result;
+    if (result == ncclSuccess)
+        result = send_plain(cuda, m, list, stream);
+    *end = result == ncclSuccess ? m->first : m->lost;
+    *(result == ncclSuccess ? &m->first : &m->lost) = list;
     return result;
 }

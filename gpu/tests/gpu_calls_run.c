@@ -115,10 +115,11 @@ void gpu_case_host(struct gpu_rank *r, const struct gpu_case *c, struct gpu_buff
 
         memcpy(b->recv + at, b->send, b->send_nbytes);
     }
-    EXPECT(r,
-           cudaMemcpy(b->d_send, b->send, b->send_nbytes, cudaMemcpyHostToDevice) == cudaSuccess);
-    EXPECT(r,
-           cudaMemcpy(b->d_recv, b->recv, b->recv_nbytes, cudaMemcpyHostToDevice) == cudaSuccess);
+    EXPECT(r, cudaMemcpyAsync(b->d_send, b->send, b->send_nbytes, cudaMemcpyHostToDevice,
+                              r->stream) == cudaSuccess);
+    EXPECT(r, cudaMemcpyAsync(b->d_recv, b->recv, b->recv_nbytes, cudaMemcpyHostToDevice,
+                              r->stream) == cudaSuccess);
+    EXPECT(r, cudaStreamSynchronize(r->stream) == cudaSuccess);
     memcpy(send, b->send, b->send_nbytes);
     memcpy(b->want, b->recv, b->recv_nbytes);
     ends_of(r, c, send, b->want, &from, &to);

@@ -126,12 +126,13 @@ void *gpu_upload(struct gpu_rank *r, const void *bytes, size_t nbytes)
     void *d = NULL;
 
     EXPECT(r, cudaMalloc(&d, nbytes) == cudaSuccess);
-    EXPECT(r, cudaMemcpy(d, bytes, nbytes, cudaMemcpyHostToDevice) == cudaSuccess);
+    EXPECT(r, cudaMemcpyAsync(d, bytes, nbytes, cudaMemcpyHostToDevice, r->stream) == cudaSuccess);
+    EXPECT(r, cudaStreamSynchronize(r->stream) == cudaSuccess);
     return d;
 }
 
 void gpu_download(struct gpu_rank *r, void *bytes, const void *d, size_t nbytes)
 {
+    EXPECT(r, cudaMemcpyAsync(bytes, d, nbytes, cudaMemcpyDeviceToHost, r->stream) == cudaSuccess);
     EXPECT(r, cudaStreamSynchronize(r->stream) == cudaSuccess);
-    EXPECT(r, cudaMemcpy(bytes, d, nbytes, cudaMemcpyDeviceToHost) == cudaSuccess);
 }

@@ -6,8 +6,12 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/tests/codec_data.h"
+#include "gpu/gpu_state.h"
 #include "gpu/tests/gpu_calls_run.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,10 +116,12 @@ static void capture(struct gpu_rank *r, void *context)
     host = gpu_host_comm(r, &options);
     run_case(r, &c, gpu, host);
     gpu_buffers_open(r, &c, &b);
+    gpu_barrier(r); /* others' copies and allocations would end a capture of the global mode */
     EXPECT(r, cudaStreamBeginCapture(r->stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
     EXPECT(r, gpu_case_call(r, &c, &b, gpu) == ZIPCCL_OK);
     EXPECT(r, gpu_case_call(r, &c, &b, gpu) == ZIPCCL_OK);
     EXPECT(r, cudaStreamEndCapture(r->stream, &graph) == cudaSuccess);
+    gpu_barrier(r);
     EXPECT(r, cudaGraphInstantiate(&replay, graph, 0) == cudaSuccess);
     for (unsigned i = 0; r->ok && i < 2; i++) {
         gpu_case_host(r, &c, &b, host);
@@ -199,6 +205,67 @@ static void several(struct gpu_rank *r, void *context)
     EXPECT(r, cudaStreamDestroy(streams[1]) == cudaSuccess);
 }
 
+/* One handle, two streams: cudaStreamPerThread of another thread than the last call's. */
+struct other_thread {
+    struct zipccl_gpu_comm *gpu;
+    uint32_t device;
+    bool entered, waits;
+    atomic_bool go_on; /* what the first thread's stream waits for */
+};
+
+static void hold(void *arg)
+{
+    while (!atomic_load(&((struct other_thread *)arg)->go_on))
+        sched_yield();
+}
+
+static void *enter_again(void *arg)
+{
+    struct other_thread *o = arg;
+
+    o->entered = cudaSetDevice((int)o->device) == cudaSuccess &&
+                 zipccl_exec_cuda_enter(o->gpu->exec, cudaStreamPerThread) == ZIPCCL_OK;
+    o->waits = cudaStreamQuery(cudaStreamPerThread) == cudaErrorNotReady;
+    atomic_store(&o->go_on, true);
+    o->entered = o->entered && cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess;
+    return NULL;
+}
+
+static void per_thread(struct gpu_rank *r, void *context)
+{
+    static const struct gpu_case c = {
+        .op = ZIPCCL_ALL_GATHER, .dtype = ZIPCCL_BFLOAT16, .count = 20000};
+    struct other_thread other = {.device = r->rank};
+    struct zipccl_gpu_options options;
+    cudaStream_t own = r->stream;
+    struct zipccl_comm *host;
+    struct gpu_buffers b;
+    pthread_t thread;
+
+    (void)context;
+    gpu_test_options(r, &options);
+    options.strategy = "raw direct"; /* calls return before their work has ended */
+    other.gpu = open_comm(r, &options);
+    host = gpu_host_comm(r, &options);
+    r->stream = cudaStreamPerThread;
+    run_case(r, &c, other.gpu, host); /* a first call makes what it needs */
+    gpu_buffers_open(r, &c, &b);
+    gpu_case_host(r, &c, &b, host);
+    EXPECT(r, cudaLaunchHostFunc(r->stream, hold, &other) == cudaSuccess);
+    EXPECT(r, gpu_case_call(r, &c, &b, other.gpu) == ZIPCCL_OK);
+    if (!EXPECT(r, pthread_create(&thread, NULL, enter_again, &other) == 0))
+        atomic_store(&other.go_on, true);
+    else
+        pthread_join(thread, NULL);
+    EXPECT(r, other.entered);
+    EXPECT(r, other.waits);
+    EXPECT(r, gpu_case_right(r, &c, &b));
+    gpu_buffers_close(r, &b);
+    r->stream = own;
+    zipccl_comm_destroy(host);
+    zipccl_gpu_destroy(other.gpu);
+}
+
 /* Staging from the caller, no more than it, and all chunks fit. */
 static void staging(struct gpu_rank *r, void *context)
 {
@@ -237,6 +304,7 @@ int main(void)
     ok = gpu_world_run(4, 2, capture, NULL) && ok;
     ok = (RACE_CHECKED || gpu_world_run(4, 2, learning, NULL)) && ok;
     ok = gpu_world_run(4, 2, several, NULL) && ok;
+    ok = gpu_world_run(2, 2, per_thread, NULL) && ok;
     ok = gpu_world_run(4, 4, staging, NULL) && ok;
     return ok ? 0 : 1;
 }

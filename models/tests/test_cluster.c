@@ -309,6 +309,41 @@ Test(cluster, broken_files_are_refused_with_the_place)
     }
 }
 
+/* What 'zipccl cluster plain' prints is read as well; its lines are found, its mistakes told. */
+Test(cluster, plain_text_is_a_cluster_too)
+{
+    static const char head[] = "# a cluster\nname\tcopy\ndescription\tby lines\n";
+    char path[] = "/tmp/zipccl-cluster-XXXXXX";
+    struct zipccl_cluster_file *yaml = NULL, *plain = NULL;
+    const struct zipccl_cluster_setting *a, *b;
+    struct zipccl_error error = {""};
+    size_t na, nb;
+    FILE *f = fdopen(mkstemp(path), "w");
+
+    cr_assert_eq(zipccl_cluster_open(DIR_ "/laptop.yaml", NULL, &yaml, &error), ZIPCCL_OK, "%s",
+                 error.text);
+    a = zipccl_cluster_settings(yaml, &na);
+    fputs(head, f);
+    for (size_t i = 0; i < na; i++)
+        fprintf(f, "%s\t%s\t%s\n", a[i].key, a[i].text, a[i].source);
+    fclose(f);
+    cr_assert_eq(zipccl_cluster_open(path, NULL, &plain, &error), ZIPCCL_OK, "%s", error.text);
+    b = zipccl_cluster_settings(plain, &nb);
+    cr_assert_eq(na, nb);
+    for (size_t i = 0; i < na; i++)
+        cr_expect(strcmp(a[i].key, b[i].key) == 0 && strcmp(a[i].text, b[i].text) == 0 &&
+                      strcmp(a[i].source, b[i].source) == 0 && a[i].value == b[i].value,
+                  "%s", a[i].key);
+    zipccl_cluster_close(plain);
+    zipccl_cluster_close(yaml);
+    f = fopen(path, "w");
+    fprintf(f, "%snodes\tx\tset\nnode\t1\tset\n", head);
+    fclose(f);
+    cr_expect_eq(zipccl_cluster_open(path, NULL, &plain, &error), ZIPCCL_ERR_INPUT);
+    cr_expect(strstr(error.text, "line 5: unknown key \"node\"") != NULL, "%s", error.text);
+    unlink(path);
+}
+
 Test(cluster, a_second_document_is_no_cluster)
 {
     /* After the end, so that the first alone would load; '---' before the first is none. */

@@ -6,6 +6,7 @@
 #include "models/tests/workload_use.h"
 
 #include "traces/iterate.h"
+#include "traces/rescale.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -67,6 +68,74 @@ Test(workload_trace, hsdp_reduces_inside_then_across)
         cr_expect_eq(group->ranks[1], dp ? 1 : 8);
         cr_expect_eq(group->ranks[group->size], dp ? 8 : 1);
     }
+    step_free(&s);
+}
+
+/* 'trace' taken to 'nranks', along the groups that grow when nobody says which. */
+static struct zipccl_trace *rescaled(const struct zipccl_trace *trace, uint32_t nranks)
+{
+    struct zipccl_rescale_options options = {.nranks = nranks};
+    char path[] = "/tmp/zipccl-workload-XXXXXX";
+    struct zipccl_error error = {""};
+    struct zipccl_trace *out;
+    int fd = mkstemp(path);
+
+    cr_assert(fd >= 0);
+    close(fd);
+    cr_assert_eq(zipccl_trace_rescale(trace, &options, path, NULL, &error), ZIPCCL_OK, "%s",
+                 error.text);
+    cr_assert_eq(zipccl_trace_load(path, &out, &error), ZIPCCL_OK, "%s", error.text);
+    unlink(path);
+    return out;
+}
+
+static void expect_same_step(const struct zipccl_trace *a, const struct zipccl_trace *b)
+{
+    cr_assert_eq(a->header.ngroups, b->header.ngroups);
+    for (uint32_t i = 0; i < a->header.ngroups; i++) {
+        const struct zipccl_trace_group *g = &a->header.groups[i], *h = &b->header.groups[i];
+
+        cr_assert(strcmp(g->name, h->name) == 0 && g->size == h->size && g->nparts == h->nparts,
+                  "%s: %u of %u, %s: %u of %u", g->name, g->nparts, g->size, h->name, h->nparts,
+                  h->size);
+        cr_expect_arr_eq(g->ranks, h->ranks, (size_t)g->size * g->nparts * sizeof *g->ranks);
+    }
+    cr_assert_eq(a->nevents, b->nevents);
+    for (size_t i = 0; i < a->nevents; i++) {
+        const struct zipccl_event *e = &a->events[i], *f = &b->events[i];
+
+        cr_expect(e->kind == f->kind && e->op == f->op && e->dtype == f->dtype &&
+                      e->group == f->group && e->count == f->count,
+                  "event %zu", i);
+    }
+}
+
+/* More or fewer copies of 8 shards are what is made up with as many. */
+Test(workload_trace, hsdp_rescaled_is_hsdp_of_more_copies)
+{
+    static const uint32_t nranks[] = {128, 32};
+    struct zipccl_workload w = workload_of("llama3-70b", 64);
+    struct zipccl_trace *other;
+    struct step s, t;
+
+    w.sharding = ZIPCCL_SHARD_FSDP;
+    w.shard = 8;
+    s = step_of(&w);
+    for (size_t i = 0; i < 2; i++) {
+        w.dp = w.global_batch = nranks[i];
+        t = step_of(&w);
+        other = rescaled(s.trace, nranks[i]);
+        expect_same_step(other, t.trace);
+        zipccl_trace_destroy(other);
+        step_free(&t);
+    }
+    /* One copy is left: its groups have one rank, and the shards are whole. */
+    other = rescaled(s.trace, 8);
+    cr_expect_eq(other->header.nranks, 8);
+    for (uint32_t g = 0; g < other->header.ngroups; g++)
+        cr_expect_eq(other->header.groups[g].size,
+                     strcmp(other->header.groups[g].name, "replicas") == 0 ? 1 : 8);
+    zipccl_trace_destroy(other);
     step_free(&s);
 }
 

@@ -139,3 +139,20 @@ Test(rescale, names_tell_which_groups_grow)
         cr_expect_eq(zipccl_rescale_grows(&h, 0), cases[i].grows, "%s", cases[i].name);
     }
 }
+
+Test(rescale, copies_of_shards_grow_and_shards_stay)
+{
+    static const char *const names[][4] = {{"dp", "replicas", "world", "edp"},
+                                           {"dp_shard", "dp_replicate", "world", "n8"}};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct zipccl_trace_group g[4] = {{names[i][0], 2, 4, NULL},
+                                          {names[i][1], 4, 2, NULL},
+                                          {names[i][2], 1, 8, NULL},
+                                          {names[i][3], 1, 8, NULL}};
+        struct zipccl_trace_header h = {.nranks = 8, .ngroups = 4, .groups = g};
+
+        for (uint32_t k = 0; k < 4; k++)
+            cr_expect_eq(zipccl_rescale_grows(&h, k), k > 0, "%s", names[i][k]);
+    }
+}

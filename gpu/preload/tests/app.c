@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "gpu/preload/tests/app.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -23,14 +24,36 @@ static const struct {
                  {"groups", run_groups},
                  {"split", run_split},
                  {"abort", run_abort},
-                 {"control", run_control}};
+                 {"control", run_control},
+                 {"rare", run_rare},
+                 {"watched", run_watched},
+                 {"stuck", run_stuck}};
 
 static ncclUniqueId id;
+ncclUniqueId app_more_ids[NIDS];
+
+/* APP_FAIL=NAME:N lets the N-th call from here of a function of the doubles fail. */
+static void arm(void)
+{
+    const char *text = getenv("APP_FAIL"), *colon = text != NULL ? strchr(text, ':') : NULL;
+    void *symbol = dlsym(RTLD_DEFAULT, "emu_fail");
+    void (*fail)(const char *, int, int);
+    char name[64];
+
+    if (colon == NULL)
+        return;
+    if (symbol == NULL)
+        exit(2);
+    memcpy(&fail, &symbol, sizeof symbol);
+    (void)snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+    fail(name, atoi(colon + 1), cudaErrorMemoryAllocation);
+}
 
 static void run_rank(struct app *app)
 {
     CHECK_CUDA(cudaSetDevice(app->rank % 8));
     CHECK_CUDA(cudaStreamCreate(&app->stream));
+    arm();
     CHECK_NCCL(ncclCommInitRank(&app->comm, app->nranks, id, app->rank));
     for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
         if (strcmp(scenarios[i].name, app->scenario) == 0)
@@ -54,6 +77,8 @@ static int run_threads(const char *scenario, int nranks)
     if (nranks < 1 || nranks > 16)
         return 2;
     CHECK_NCCL(ncclGetUniqueId(&id));
+    for (int i = 0; i < NIDS; i++)
+        CHECK_NCCL(ncclGetUniqueId(&app_more_ids[i]));
     for (int r = 0; r < nranks; r++) {
         apps[r] = (struct app){r, nranks, NULL, NULL, scenario};
         if (pthread_create(&threads[r], NULL, rank_thread, &apps[r]) != 0)

@@ -71,5 +71,12 @@ void run_groups(struct app *app);
 void run_split(struct app *app);
 void run_abort(struct app *app);
 void run_control(struct app *app);
+void run_watched(struct app *app);
+void run_stuck(struct app *app);
+void run_rare(struct app *app); /* ranks are threads */
+
+/* Unique ids beside the world's, for a communicator of several; only where ranks are threads. */
+enum { NIDS = 2 };
+extern ncclUniqueId app_more_ids[NIDS];
 
 #endif

@@ -92,10 +92,55 @@ split)
     run a $on -- "$app" split 4
     has a 'all_gather +7 .* given to the back end 7'
     ;;
+rare)
+    # A communicator of several ids (4 calls), one without the last rank (3), after a simulated group (4); one call
+    # a rank is captured, one made while a window is registered.  Those of the simulated group count (4), but the
+    # back end never sees them.
+    # shellcheck disable=SC2086
+    run a $on -- "$app" rare 4
+    has a 'all_gather +[0-9]+ .*given to the back end 15'
+    has a 'all_gather +11 +11 '
+    has a 'all_gather +[0-9]+ .*captured into a graph 4'
+    has a 'all_gather +[0-9]+ .*registered windows 4'
+    run b LD_LIBRARY_PATH="$room/double" -- "$app" rare 4
+    ;;
 abort)
     # shellcheck disable=SC2086
     run a $on -- "$app" abort 3
     run b LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe -- "$app" abort 3
+    ;;
+watched)
+    # shellcheck disable=SC2086
+    run a $on -- "$app" watched 2
+    has a 'given to the back end 16'
+    ;;
+stuck)
+    bad=$(echo "$on" | sed "s#$preload#$room/faulty/libzipccl-preload.so#")
+    # shellcheck disable=SC2086
+    run a $bad APP_RELEASE="$work/release" -- "$app" stuck 2
+    has a 'left to the process'
+    ;;
+one_fails)
+    bad=$(echo "$on" | sed "s#$preload#$room/faulty/libzipccl-preload.so#")
+    # NAME VARIABLE=VALUE: rank 1 alone cannot have what the others have.
+    for fault in FAULTY_CREATE=1 APP_FAIL=cudaMallocHost:1 APP_FAIL=cudaStreamCreate:4; do
+        pids=
+        rm -f "$work/id"
+        for rank in 0 1 2; do
+            extra=
+            [ $rank -ne 1 ] || extra=$fault
+            # shellcheck disable=SC2086
+            env $bad ZIPCCL_VERIFY=1 ZIPCCL_CONTROL="$work/control" RANK=$rank WORLD_SIZE=3 APP_ID="$work/id" $extra \
+                timeout 60 "$app" collectives processes >"$work/$fault.$rank" 2>&1 &
+            pids="$pids $!"
+        done
+        for pid in $pids; do
+            wait "$pid" || { cat "$work/$fault".*; fail "$fault: a rank failed"; }
+        done
+        has "$fault.1" 'communicator of 3 ranks: rank 1: .*; its calls are plain NCCL'
+        has "$fault.0" 'all_gather +4 .* no back end 4'
+        [ "$(cat "$work/$fault".* | grep -c 'calls are plain NCCL')" -eq 1 ] || fail "$fault: not one warning"
+    done
     ;;
 single_thread)
     # shellcheck disable=SC2086

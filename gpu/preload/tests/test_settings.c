@@ -146,7 +146,7 @@ static void test_rates(void)
 {
     struct zipccl_cost_params params;
     const char *source;
-    char problem[1024];
+    char problem[1024], longer[400];
 
     EXPECT(zipccl_shim_rates_read("", problem, sizeof problem));
     zipccl_shim_rates(&params, &source);
@@ -156,6 +156,10 @@ static void test_rates(void)
     EXPECT(params.nic_Bps == 12.5e9 && params.nics_per_node == 1);
     EXPECT(strstr(source, "assumed") == NULL);
     EXPECT(!rates_of("nic_Bps 48GBps\n", problem) && strstr(problem, "line 1") != NULL);
+    EXPECT(!rates_of("channels 4294967296\n", problem) && strstr(problem, "whole") != NULL);
+    EXPECT(!rates_of("channels 1.5\n", problem) && strstr(problem, "line 1") != NULL);
+    (void)snprintf(longer, sizeof longer, "nic_Bps 1\n#%0300d\n", 0);
+    EXPECT(!rates_of(longer, problem) && strstr(problem, "line 2 has more bytes") != NULL);
     EXPECT(!rates_of("nic_Bps\n", problem));
     EXPECT(!rates_of("nic_Bps nan\n", problem));
     EXPECT(!rates_of("# x\nnic 1\n", problem) && strstr(problem, "line 2") != NULL);

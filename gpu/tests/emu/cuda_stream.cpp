@@ -506,7 +506,14 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
     if (!a || !b || !ms || ((a->flags | b->flags) & cudaEventDisableTiming)) {
         return set_last(cudaErrorInvalidResourceHandle);
     }
-    std::scoped_lock lock(a->mutex, b->mutex);
+    /* Both at once, in no order; of one event, which may be both, its lock but once. */
+    std::unique_lock<std::mutex> first(a->mutex, std::defer_lock),
+        second(b->mutex, std::defer_lock);
+    if (a == b) {
+        first.lock();
+    } else {
+        std::lock(first, second);
+    }
     if (a->done < a->recorded || b->done < b->recorded || !a->recorded || !b->recorded) {
         return set_last(a->recorded && b->recorded ? cudaErrorNotReady
                                                    : cudaErrorInvalidResourceHandle);

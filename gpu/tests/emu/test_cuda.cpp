@@ -247,6 +247,44 @@ static void memory_is_checked(void)
     CHECK_OK(cudaGetLastError());
 }
 
+/* One event against itself, and two in either order. */
+static void events_take_time(void)
+{
+    Fixture f;
+    cudaEvent_t first, second;
+    float ms = -1;
+    CHECK_OK(cudaEventCreate(&first));
+    CHECK_OK(cudaEventCreate(&second));
+    CHECK_EQ(cudaEventElapsedTime(&ms, first, first), cudaErrorInvalidResourceHandle);
+    CHECK_OK(cudaEventRecord(first, f.a));
+    CHECK_OK(cudaEventRecord(second, f.a));
+    CHECK_OK(cudaEventSynchronize(second));
+    CHECK_OK(cudaEventElapsedTime(&ms, first, first));
+    CHECK(ms == 0);
+    float back = 0;
+    CHECK_OK(cudaEventElapsedTime(&ms, first, second));
+    CHECK_OK(cudaEventElapsedTime(&back, second, first));
+    CHECK(ms >= 0 && back == -ms);
+    CHECK_EQ(cudaEventElapsedTime(&ms, f.e, f.e), cudaErrorInvalidResourceHandle);
+    CHECK_OK(cudaEventDestroy(first));
+    CHECK_OK(cudaEventDestroy(second));
+    (void)cudaGetLastError();
+}
+
+/* Nothing may come from and go to nowhere. */
+static void nothing_is_copied(void)
+{
+    Fixture f;
+    CHECK_OK(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyHostToDevice));
+    CHECK_OK(cudaMemcpy(f.d, nullptr, 0, cudaMemcpyHostToDevice));
+    CHECK_OK(cudaMemcpyAsync(nullptr, f.d, 0, cudaMemcpyDeviceToHost, f.a));
+    CHECK_OK(cudaMemcpyPeerAsync(nullptr, 0, nullptr, 0, 0, f.a));
+    CHECK_OK(cudaMemset(nullptr, 0, 0));
+    CHECK_EQ(f.read(f.a), 0);
+    CHECK_EQ(cudaMemcpy(nullptr, f.d, 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+    (void)cudaGetLastError();
+}
+
 static void failures_are_injected(void)
 {
     void *p, *q = nullptr;
@@ -273,6 +311,8 @@ int main(void)
     captures_refuse_what_would_wait();
     stream_words();
     memory_is_checked();
+    events_take_time();
+    nothing_is_copied();
     failures_are_injected();
     return check_result("cuda");
 }
