@@ -246,18 +246,14 @@ static uint64_t id_of(const ncclUniqueId *id)
     return hash(id->internal, sizeof id->internal, 14695981039346656037u);
 }
 
-/* What is asked of CUDA here must not end a capture that some stream of the program is in. */
-static void relax(enum cudaStreamCaptureMode *mode)
+/*
+ * Swap the mode of this thread with 'mode', before and after CUDA is asked: in the relaxed mode that
+ * cannot end a capture which some stream of the program is in.
+ */
+static void swap_mode(enum cudaStreamCaptureMode *mode)
 {
-    *mode = cudaStreamCaptureModeRelaxed;
     if (capture.cuda.whole)
         (void)capture.cuda.exchange_mode(mode);
-}
-
-static void restore(enum cudaStreamCaptureMode mode)
-{
-    if (capture.cuda.whole)
-        (void)capture.cuda.exchange_mode(&mode);
 }
 
 static bool is_capturing(cudaStream_t stream)
@@ -287,11 +283,11 @@ static size_t begin_call(struct capture_call call, ncclComm_t comm, const void *
 {
     struct capture_comm *found;
     struct capture_slot *slot;
-    enum cudaStreamCaptureMode mode;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     size_t at = SIZE_MAX;
 
     pthread_mutex_lock(&mutex);
-    relax(&mode);
+    swap_mode(&mode);
     found = find_comm(comm);
     if (found == NULL || capture_dtype_name(call.dtype) == NULL)
         goto out;
@@ -330,24 +326,24 @@ static size_t begin_call(struct capture_call call, ncclComm_t comm, const void *
     at = slot->ncalls++;
     slot->calls[at] = call;
 out:
-    restore(mode);
+    swap_mode(&mode);
     pthread_mutex_unlock(&mutex);
     return at;
 }
 
 static void end_call(unsigned slot, size_t at)
 {
-    enum cudaStreamCaptureMode mode;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     struct capture_call *call;
 
     if (at == SIZE_MAX)
         return;
     pthread_mutex_lock(&mutex);
-    relax(&mode);
+    swap_mode(&mode);
     call = &capture.slots[slot].calls[at];
     call->end_ns = capture_now();
     call->end = call->begin != NULL ? record_event(call->stream) : NULL;
-    restore(mode);
+    swap_mode(&mode);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -577,19 +573,19 @@ EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 /* A program that knows its steps calls this at the end of each. */
 void zipccl_capture_step(void)
 {
-    enum cudaStreamCaptureMode mode;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 
     if (!is_on())
         return;
     pthread_mutex_lock(&mutex);
-    relax(&mode);
+    swap_mode(&mode);
     capture.step++;
     for (unsigned i = 0; i < CAPTURE_SLOTS && capture.by_step; i++)
         if (capture.step == capture.last)
             capture.slots[i].step_end_ns = capture_now();
         else if (capture.step > capture.last)
             capture_write(&capture, &capture.slots[i]);
-    restore(mode);
+    swap_mode(&mode);
     pthread_mutex_unlock(&mutex);
 }
 
