@@ -76,6 +76,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             zipccl_usage_error(program, "bundle: more than %d --host", MOST_HOSTS);
             return ECANCELED;
         }
+        if (!zipccl_hosts_valid(arg)) {
+            zipccl_usage_error(program,
+                               "bundle: --host '%s': expected a name with a letter, or an "
+                               "address",
+                               arg);
+            return ECANCELED;
+        }
         o->hosts[o->nhosts++] = arg;
         return 0;
     case ARGP_KEY_ARG:
