@@ -8,7 +8,9 @@
  */
 #include "experiments/bundle_command.h"
 
+#include "experiments/bundle_files.h"
 #include "experiments/bundle_hosts.h"
+#include "experiments/bundle_text.h"
 #include "experiments/filter_process.h"
 #include "experiments/machine.h"
 #include "experiments/output.h"
@@ -20,13 +22,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 enum { MOST_FILES = 1024, MOST_HOSTS = 256, KEY_HOST = 256, OUTPUT = 1 << 20 };
-
-/* More than any result, and less than what would fill a disk. */
-#define MOST_BYTES ((size_t)256 << 20)
 
 static const char program[] = "zipccl";
 
@@ -39,6 +37,8 @@ struct options {
 struct member {
     char *name, *text; /* owned */
     size_t nbytes, nhidden;
+    enum zipccl_text_kind kind;
+    bool packed; /* with gzip, again once names are replaced */
 };
 
 struct bundle {
@@ -55,7 +55,10 @@ static const struct argp_option option_table[] = {
 
 static const char doc[] =
     "Pack results, versions, topology and clocks into one file to send back."
-    "\vNames of hosts become host0, host1, ...; nothing of the environment is in it. What is in it "
+    "\vResults are JSON with a schema of zipccl, .jsonl, .csv, .yaml, .svg, .html and plain text "
+    "(.txt, "
+    ".log), each also as .gz. Names of hosts become host0, host1, ...; nothing of the environment "
+    "is in it. What is in it "
     "is listed, and stands in its file CONTENTS. Topology and clocks are nvidia-smi's, where it is "
     "installed.";
 
@@ -74,6 +77,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_HOST:
         if (o->nhosts == MOST_HOSTS) {
             zipccl_usage_error(program, "bundle: more than %d --host", MOST_HOSTS);
+            return ECANCELED;
+        }
+        if (!zipccl_hosts_valid(arg)) {
+            zipccl_usage_error(program,
+                               "bundle: --host '%s': expected a name with a letter, or an "
+                               "address",
+                               arg);
             return ECANCELED;
         }
         o->hosts[o->nhosts++] = arg;
@@ -96,36 +106,6 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The text of a regular file; the caller frees it. */
-static zipccl_status read_file(const char *path, char **out, size_t *nbytes,
-                               struct zipccl_error *error)
-{
-    FILE *in = fopen(path, "rb");
-    zipccl_status status = ZIPCCL_OK;
-    struct stat info;
-    char *text = NULL;
-
-    if (in == NULL || fstat(fileno(in), &info) != 0)
-        status = zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: %s", path, strerror(errno));
-    else if (!S_ISREG(info.st_mode) || (uintmax_t)info.st_size > MOST_BYTES)
-        status =
-            zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: expected a regular file of at most %zu MiB",
-                        path, MOST_BYTES >> 20);
-    else if ((text = malloc((size_t)info.st_size + 1)) == NULL)
-        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
-    else if (fread(text, 1, (size_t)info.st_size, in) != (size_t)info.st_size)
-        status = zipccl_fail(error, ZIPCCL_ERR_IO, "%s: cannot read all of it", path);
-    if (in != NULL)
-        fclose(in);
-    if (status != ZIPCCL_OK) {
-        free(text);
-        return status;
-    }
-    *out = text;
-    *nbytes = (size_t)info.st_size;
-    return ZIPCCL_OK;
-}
-
 /* Takes 'text' over. */
 static zipccl_status add(struct bundle *b, const char *name, char *text, size_t nbytes,
                          struct zipccl_error *error)
@@ -136,7 +116,7 @@ static zipccl_status add(struct bundle *b, const char *name, char *text, size_t 
         free(text);
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     }
-    b->members[b->n++] = (struct member){copy, text, nbytes, 0};
+    b->members[b->n++] = (struct member){copy, text, nbytes, 0, ZIPCCL_TEXT_PLAIN, false};
     return ZIPCCL_OK;
 }
 
@@ -145,8 +125,10 @@ static zipccl_status add_results(struct bundle *b, const struct options *o,
 {
     for (size_t i = 0; i < o->nfiles; i++) {
         const char *name = base_name(o->files[i]);
+        struct member *m;
         size_t nbytes = 0;
         char *text = NULL;
+        bool packed;
 
         for (size_t k = 0; k < b->n; k++)
             if (strcmp(b->members[k].name, name) == 0)
@@ -157,8 +139,11 @@ static zipccl_status add_results(struct bundle *b, const struct options *o,
             strcmp(name, "topology.txt") == 0 || strcmp(name, "clocks.txt") == 0)
             return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: the bundle has a %s of its own",
                                o->files[i], name);
-        ZIPCCL_TRY(read_file(o->files[i], &text, &nbytes, error));
+        ZIPCCL_TRY(zipccl_bundle_read(o->files[i], &text, &nbytes, &packed, error));
         ZIPCCL_TRY(add(b, name, text, nbytes, error));
+        m = &b->members[b->n - 1];
+        m->packed = packed;
+        ZIPCCL_TRY(zipccl_text_check(o->files[i], text, nbytes, &m->kind, error));
         if (zipccl_hosts_find(&b->hosts, text, nbytes) != ZIPCCL_OK)
             return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     }
@@ -227,12 +212,12 @@ static zipccl_status hide_member(const struct zipccl_hosts *hosts, struct member
     ZIPCCL_TRY(zipccl_hosts_hide_name(hosts, m->name, &name, &nhidden));
     free(m->name);
     m->name = name;
-    ZIPCCL_TRY(zipccl_hosts_hide(hosts, m->text, m->nbytes, &text, &nbytes, &m->nhidden));
+    ZIPCCL_TRY(zipccl_text_hide(hosts, m->kind, m->text, m->nbytes, &text, &nbytes, &m->nhidden));
     free(m->text);
     m->text = text;
     m->nbytes = nbytes;
     m->nhidden += nhidden;
-    return ZIPCCL_OK;
+    return m->packed ? zipccl_bundle_pack(&m->text, &m->nbytes) : ZIPCCL_OK;
 }
 
 static zipccl_status hide_hosts(struct bundle *b, const struct options *o,

@@ -5,6 +5,7 @@
  */
 #include "experiments/bundle_hosts.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,13 +15,39 @@
 
 static const char mark[] = "zipccl-rank ";
 
+static bool is_address(const char *name)
+{
+    struct in6_addr six;
+    struct in_addr four;
+
+    return inet_pton(AF_INET, name, &four) == 1 || inet_pton(AF_INET6, name, &six) == 1;
+}
+
+/* True for a name that is replaced where it stands alone: an address, a number. */
+static bool whole(const char *name)
+{
+    return is_address(name) || strspn(name, "0123456789-_") == strlen(name);
+}
+
+bool zipccl_hosts_valid(const char *name)
+{
+    size_t n = strcspn(name, ".");
+
+    return is_address(name) || (strspn(name, "0123456789-_.") < n &&
+                                strspn(name, "0123456789-_.abcdefghijklmnopqrstuvwxyz"
+                                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(name));
+}
+
 zipccl_status zipccl_hosts_add(struct zipccl_hosts *hosts, const char *name, size_t nbytes)
 {
     size_t n = 0;
     char **names, *copy;
 
-    while (n < nbytes && name[n] != '.' && name[n] != '\0')
-        n++;
+    copy = strndup(name, nbytes);
+    if (copy == NULL)
+        return ZIPCCL_ERR_NOMEM;
+    n = is_address(copy) ? strlen(copy) : strcspn(copy, ".");
+    free(copy);
     if (n == 0 || (n == 9 && strncasecmp(name, "localhost", n) == 0))
         return ZIPCCL_OK;
     for (size_t i = 0; i < hosts->n; i++)
@@ -65,33 +92,65 @@ zipccl_status zipccl_hosts_find(struct zipccl_hosts *hosts, const char *text, si
     return ZIPCCL_OK;
 }
 
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '-' || c == '_';
-}
-
 static bool is_part(char c)
 {
     return isalnum((unsigned char)c);
 }
 
-/* What a name goes on with: in texts as a word does, behind - and _ too; in names of files not. */
-typedef bool joins_fn(char c);
+/* True if a word may begin at text[at]: behind an escape such as "\n" and colours too. */
+static bool begins(const char *text, size_t at)
+{
+    size_t i = at;
 
-/* The host with the longest name that is at text[at], joined to nothing; -1 if none is. */
-static int host_at(const struct zipccl_hosts *hosts, const char *text, size_t nbytes, size_t at,
-                   joins_fn *joins)
+    if (at == 0 || !is_part(text[at - 1]))
+        return true;
+    if (at >= 2 && text[at - 2] == '\\' && strchr("nrtbfv0", text[at - 1]) != NULL)
+        return true;
+    if (text[--i] != 'm')
+        return false;
+    while (i > 0 && (isdigit((unsigned char)text[i - 1]) || text[i - 1] == ';'))
+        i--;
+    return i >= 2 && text[i - 1] == '[' && text[i - 2] == '\033';
+}
+
+/* True if a number or an address, which counts as a whole, ends before text[at]. */
+static bool ends_whole(const char *text, size_t nbytes, size_t at, bool colons)
+{
+    if (at == nbytes)
+        return true;
+    if (text[at] == '.' || (colons && text[at] == ':'))
+        return at + 1 == nbytes || !is_part(text[at + 1]);
+    return !is_part(text[at]);
+}
+
+/* True if the name [n] that is at text[at] is one there, and not part of something else. */
+static bool stands(const char *name, size_t n, const char *text, size_t nbytes, size_t at)
+{
+    if (whole(name)) {
+        bool colons = strchr(name, ':') != NULL;
+
+        return (at == 0 || (text[at - 1] != '.' && !(colons && text[at - 1] == ':'))) &&
+               ends_whole(text, nbytes, at + n, colons);
+    }
+    /* "node" in "nodes" is none; "node1" in "node12" and "node1b" may well be. */
+    return at + n == nbytes ||
+           !(isalpha((unsigned char)name[n - 1]) && isalpha((unsigned char)text[at + n]));
+}
+
+/* The host with the longest name that is at text[at]; -1 if none is. */
+static int host_at(const struct zipccl_hosts *hosts, const char *text, size_t nbytes, size_t at)
 {
     size_t longest = 0;
     int found = -1;
 
-    if (at > 0 && joins(text[at - 1]))
+    if (!begins(text, at))
         return -1;
     for (size_t i = 0; i < hosts->n; i++) {
-        size_t n = strlen(hosts->names[i]);
+        const char *name = hosts->names[i];
+        size_t n = strlen(name);
 
-        if (n > longest && at + n <= nbytes && strncasecmp(text + at, hosts->names[i], n) == 0 &&
-            (at + n == nbytes || !joins(text[at + n]))) {
+        if (n > longest && at + n <= nbytes && strncasecmp(text + at, name, n) == 0 &&
+            stands(name, n, text, nbytes, at)) {
             longest = n;
             found = (int)i;
         }
@@ -99,28 +158,29 @@ static int host_at(const struct zipccl_hosts *hosts, const char *text, size_t nb
     return found;
 }
 
-/* Bytes of ".domain.tld" at text[at]. */
-static size_t domain_at(const char *text, size_t nbytes, size_t at)
+/* Bytes at text[at] that go with a name: "-ib0", "_0", "1", ".domain.tld", as far as they go; in
+ * names of files, where '-' and '_' part words, less. */
+static size_t suffix_at(const char *text, size_t nbytes, size_t at, bool file)
 {
     size_t end = at;
 
-    while (end + 1 < nbytes && text[end] == '.' && isalpha((unsigned char)text[end + 1])) {
+    while (end < nbytes &&
+           (is_part(text[end]) || (strchr(file ? "." : "-_.", text[end]) && text[end] != '\0')))
         end++;
-        while (end < nbytes && is_word(text[end]))
-            end++;
-    }
+    while (end > at && !is_part(text[end - 1]))
+        end--;
     return end - at;
 }
 
 /* Write the text with names replaced to 'copy', unless that is NULL; how many bytes it has. */
-static size_t replace(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
-                      joins_fn *joins, char *copy, size_t *nhidden)
+static size_t replace(const struct zipccl_hosts *hosts, const char *text, size_t nbytes, bool file,
+                      char *copy, size_t *nhidden)
 {
     size_t to = 0;
 
     *nhidden = 0;
     for (size_t at = 0; at < nbytes;) {
-        int host = host_at(hosts, text, nbytes, at, joins);
+        int host = host_at(hosts, text, nbytes, at);
         char name[16];
         size_t n;
 
@@ -132,7 +192,8 @@ static size_t replace(const struct zipccl_hosts *hosts, const char *text, size_t
             continue;
         }
         at += strlen(hosts->names[host]);
-        at += domain_at(text, nbytes, at);
+        if (!whole(hosts->names[host]))
+            at += suffix_at(text, nbytes, at, file);
         n = (size_t)snprintf(name, sizeof name, "host%d", host);
         if (copy != NULL)
             memcpy(copy + to, name, n);
@@ -145,12 +206,12 @@ static size_t replace(const struct zipccl_hosts *hosts, const char *text, size_t
 zipccl_status zipccl_hosts_hide(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
                                 char **out, size_t *out_nbytes, size_t *nhidden)
 {
-    size_t n = replace(hosts, text, nbytes, is_word, NULL, nhidden);
+    size_t n = replace(hosts, text, nbytes, false, NULL, nhidden);
     char *copy = malloc(n + 1);
 
     if (copy == NULL)
         return ZIPCCL_ERR_NOMEM;
-    replace(hosts, text, nbytes, is_word, copy, nhidden);
+    replace(hosts, text, nbytes, false, copy, nhidden);
     *out = copy;
     *out_nbytes = n;
     return ZIPCCL_OK;
@@ -160,7 +221,7 @@ zipccl_status zipccl_hosts_hide(const struct zipccl_hosts *hosts, const char *te
 static size_t stem(const char *name)
 {
     static const char *const endings[] = {".json", ".jsonl", ".csv", ".txt", ".log",
-                                          ".yaml", ".yml",   ".gz",  ".zst", ".svg"};
+                                          ".yaml", ".yml",   ".gz",  ".svg", ".html"};
     size_t n = strlen(name);
 
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -177,12 +238,12 @@ static size_t stem(const char *name)
 zipccl_status zipccl_hosts_hide_name(const struct zipccl_hosts *hosts, const char *name, char **out,
                                      size_t *nhidden)
 {
-    size_t before = stem(name), n = replace(hosts, name, before, is_part, NULL, nhidden);
+    size_t before = stem(name), n = replace(hosts, name, before, true, NULL, nhidden);
     char *copy = malloc(n + strlen(name + before) + 1);
 
     if (copy == NULL)
         return ZIPCCL_ERR_NOMEM;
-    replace(hosts, name, before, is_part, copy, nhidden);
+    replace(hosts, name, before, true, copy, nhidden);
     strcpy(copy + n, name + before);
     *out = copy;
     return ZIPCCL_OK;

@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct zipccl_hosts {
@@ -15,15 +16,21 @@ struct zipccl_hosts {
     char **names; /* owned */
 };
 
-/* Add a name, without its domain; what is there already, and "localhost", is not added. */
+/* True for a name with a letter before its domain, and for an address. */
+bool zipccl_hosts_valid(const char *name);
+
+/* Add an address, or a name without its domain; what is there already, and "localhost", is not added. */
 zipccl_status zipccl_hosts_add(struct zipccl_hosts *hosts, const char *name, size_t nbytes);
 
 /* Add the names that lines "zipccl-rank R of N on NAME:" of text [nbytes] have. */
 zipccl_status zipccl_hosts_find(struct zipccl_hosts *hosts, const char *text, size_t nbytes);
 
 /*
- * Copy text [nbytes] with each name, and a domain behind it, as "host0", "host1", ...; names count
- * as words, in any case.  The caller frees '*out'.  ZIPCCL_ERR_NOMEM.
+ * Copy text [nbytes] with names as "host0", "host1", ..., in any case.  Rather too much is replaced
+ * than too little: a name at the begin of a word, and all letters, digits, '-', '_' and '.' behind
+ * it ("node1-ib0", "node12", "node1.example.org"), unless a letter follows its last letter ("node"
+ * in "nodes").  Addresses and numbers count as a whole, so 10.0.0.1 leaves 10.0.0.12.  The caller
+ * frees '*out'.  ZIPCCL_ERR_NOMEM.
  */
 zipccl_status zipccl_hosts_hide(const struct zipccl_hosts *hosts, const char *text, size_t nbytes,
                                 char **out, size_t *out_nbytes, size_t *nhidden);
