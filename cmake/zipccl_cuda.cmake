@@ -109,4 +109,7 @@ function(zipccl_emulated_kernels name)
     if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
         target_compile_options(${name} PRIVATE -mpopcnt) # __popc is a call otherwise
     endif()
+    if(ZIPCCL_SANITIZE)
+        target_compile_options(${name} PRIVATE -O1) # the encoder alone takes minutes with -O2
+    endif()
 endfunction()
