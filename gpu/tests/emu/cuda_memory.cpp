@@ -52,7 +52,9 @@ static unsigned char *map_block(size_t nbytes)
 {
     if (EMU_HEAP) {
         void *p = nullptr;
-        return posix_memalign(&p, ALIGN, nbytes) ? nullptr : static_cast<unsigned char *>(p);
+        size_t align = nbytes % PAGE == 0 ? PAGE : ALIGN; /* ncclMemAlloc's, for windows */
+
+        return posix_memalign(&p, align, nbytes) ? nullptr : static_cast<unsigned char *>(p);
     }
     const size_t total = mapped(nbytes);
     void *m = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
