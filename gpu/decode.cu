@@ -158,7 +158,7 @@ static cudaError_t decode(const struct zipccl_gpu_decode_args *args, enum sink s
                           cudaStream_t stream)
 {
     struct decode_launch p;
-    uint64_t most;
+    uint64_t most = 0;
     if (!read_args(args, zipccl_dtype_size(args->dtype), &p, &most))
         return cudaErrorInvalidValue;
     if (p.nmessages == 0)
