@@ -9,7 +9,7 @@
             cap.step()
 
 Each rank writes what it saw to out/parts; rank 0 joins the parts to out/trace.jsonl and
-out/tensors.safetensors, with zipccl_join.py where that lies beside this file or can be imported,
+out/tensors.safetensors, with zipccl_join.py where it can be imported,
 else "python3 zipccl_join.py out" does later.  docs/capture.md has the rest.
 
 A mistake in here must never end a training: every entry catches what it raises, warns once and
@@ -17,13 +17,10 @@ switches itself off.  torch 1.13 and later, any backend; on GPUs times come from
 """
 import atexit
 import contextlib
-import gc
 import hashlib
 import json
 import os
-import queue
 import socket
-import struct
 import sys
 import threading
 import time
@@ -33,22 +30,14 @@ import weakref
 import torch
 import torch.distributed as dist
 
-VERSION = "1"
-PART = "zipccl-capture-part"
-DTYPES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32",
-          torch.float64: "fp64", torch.int8: "int8", torch.uint8: "uint8", torch.bool: "uint8",
-          torch.int32: "int32", torch.int64: "int64"}
-for _name, _ours in (("float8_e4m3fn", "fp8_e4m3"), ("float8_e5m2", "fp8_e5m2"),
-                     ("uint32", "uint32"), ("uint64", "uint64")):
-    if hasattr(torch, _name):
-        DTYPES[getattr(torch, _name)] = _ours
-SAFE = {"bf16": "BF16", "fp16": "F16", "fp32": "F32", "fp64": "F64", "fp8_e4m3": "F8_E4M3",
-        "fp8_e5m2": "F8_E5M2"}  # what is worth a sample
-REDOPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX")
+from zipccl_calls import METHODS, Call
+from zipccl_clocks import DeviceClock, HostClock, Waiter
+from zipccl_files import PART, write_file
+from zipccl_hooks import (coalescing_hook, event_record_hook, event_wait_hook, here, hook_operators, hook_optimizers, in_backward, inside, method_hook, recorder, state, wait_hook)
+from zipccl_samples import Sampler, write_samples
 
-_active = None          # the recorder, while it records or waits for its first step
+VERSION = "1"
 _names = {}             # process group -> name given by name_group()
-_here = threading.local()
 
 
 def name_group(group, name):
@@ -59,263 +48,12 @@ def name_group(group, name):
 @contextlib.contextmanager
 def label(text):
     """Calls made inside, by this thread, carry 'text'; their samples are of class OP.text."""
-    old = getattr(_here, "label", None)
-    _here.label = text
+    old = getattr(here, "label", None)
+    here.label = text
     try:
         yield
     finally:
-        _here.label = old
-
-
-# ------------------------------------------------------------------ what a call moves
-
-def _flat(x):
-    """All tensors in a tensor, a list, or lists of lists."""
-    if torch.is_tensor(x):
-        return [x]
-    return [t for y in x or () for t in _flat(y)]
-
-
-def _redop(opts, default="SUM"):
-    op = getattr(opts, "reduceOp", opts)
-    text = str(getattr(op, "op", op) if op is not None else default).upper()
-    if "PREMUL" in text:
-        return "sum"
-    for name in REDOPS:
-        if name in text.replace("REDOPTYPE", ""):
-            return {"PRODUCT": "prod"}.get(name, name.lower())
-    return None  # bitwise: nothing a trace can express
-
-
-class Call:
-    """One collective of one rank.  'payload' is what this rank sends, for samples."""
-    __slots__ = ("op", "dtype", "count", "redop", "root", "peer", "row", "label", "payload",
-                 "seq", "group", "t0", "issue", "t1", "end", "before_end", "backward", "sample",
-                 "side", "opaque")
-
-    def __init__(self, op, tensors, count=None, scale=1, **more):
-        self.redop = self.root = self.peer = self.row = self.label = self.sample = None
-        self.end = self.before_end = self.side = None
-        self.opaque = self.backward = False
-        first = tensors[0] if tensors else None
-        self.payload = first
-        self.op = op
-        self.count = count if count is not None else sum(t.numel() for t in tensors)
-        self.dtype = DTYPES.get(first.dtype) if first is not None else "uint8"
-        if self.dtype is None:  # complex, int16: as so many bytes, which a sum does not allow
-            self.dtype, scale = "uint8", first.element_size()
-            self.opaque = op in ("all_reduce", "reduce_scatter")
-        self.count *= scale
-        for key, value in more.items():
-            setattr(self, key, value)
-        if self.row is not None:
-            self.row = [n * scale for n in self.row]
-
-
-def _all_reduce(group, tensors, opts=None, *_):
-    tensors, redop = _flat(tensors), _redop(opts)
-    return [Call("all_reduce", [t], redop=redop or "sum", opaque=redop is None) for t in tensors]
-
-
-def _root(opts):
-    return opts if isinstance(opts, int) else opts.rootRank
-
-
-def _broadcast(group, tensors, opts=0, *_):
-    return [Call("broadcast", [t], root=_root(opts)) for t in _flat(tensors)]
-
-
-def _reduce(group, tensors, opts=None, *_):
-    return [Call("all_reduce", [t], redop="sum", label="reduce", opaque=True)
-            for t in _flat(tensors)]
-
-
-def _all_gather(group, outputs, inputs, *_):
-    calls = []
-    lists = outputs if outputs and not torch.is_tensor(outputs[0]) else [outputs]
-    inputs = _flat(inputs)
-    if len(lists) != len(inputs):  # the coalesced form: one list a rank
-        return [Call("all_gather", [t]) for t in inputs]
-    for outs, t in zip(lists, inputs):
-        outs = _flat(outs)
-        if any(o.numel() != t.numel() for o in outs):  # uneven: everyone to everyone
-            calls.append(Call("alltoallv", [t], row=[t.numel()] * len(outs), label="all_gather"))
-        else:
-            calls.append(Call("all_gather", [t]))
-    return calls
-
-
-def _all_gather_base(group, outputs, inputs, *_):
-    return [Call("all_gather", [t]) for t in _flat(inputs)]
-
-
-def _reduce_scatter(group, outputs, inputs, opts=None, *_):
-    outputs, redop = _flat(outputs), _redop(opts)
-    lists = inputs if not torch.is_tensor(inputs) and inputs and not torch.is_tensor(
-        inputs[0]) else [inputs]
-    calls = []
-    for out, given in zip(outputs, lists):
-        given = _flat(given)
-        uneven = len({t.numel() for t in given}) > 1
-        call = Call("reduce_scatter", given, count=out.numel(), redop=redop or "sum",
-                    opaque=redop is None or uneven)
-        calls.append(call)
-    return calls
-
-
-def _reduce_scatter_base(group, outputs, inputs, opts=None, *_):
-    redop = _redop(opts)
-    return [Call("reduce_scatter", [i], count=o.numel(), redop=redop or "sum",
-                 opaque=redop is None) for o, i in zip(_flat(outputs), _flat(inputs))]
-
-
-def _gather(group, outputs, inputs, opts=0, *_):
-    row = [0] * group.size
-    row[_root(opts)] = inputs[0].numel()
-    return [Call("alltoallv", _flat(inputs)[:1], row=row, label="gather")]
-
-
-def _scatter(group, outputs, inputs, opts=0, *_):
-    n = _flat(outputs)[0].numel()
-    given = _flat(inputs)
-    row = [n] * group.size if given else [0] * group.size
-    return [Call("alltoallv", given or _flat(outputs)[:1], row=row, label="scatter")]
-
-
-def _all_to_all_base(group, output, given, out_splits=None, in_splits=None, *_):
-    if not in_splits and not out_splits:
-        return [Call("alltoall", [given], count=given.numel() // group.size)]
-    rows = given.shape[0] if given.dim() else 0
-    if not in_splits:
-        in_splits = [rows // group.size] * group.size
-    width = given.numel() // rows if rows else 0
-    return [Call("alltoallv", [given], row=[int(n) * width for n in in_splits])]
-
-
-def _all_to_all(group, outputs, inputs, *_):
-    row = [t.numel() for t in inputs]
-    big = max(inputs, key=lambda t: t.numel())
-    return [Call("alltoallv", [big], row=row)]
-
-
-def _send(group, tensors, peer, *_):
-    return [Call("send", [t], peer=int(peer)) for t in _flat(tensors)]
-
-
-def _recv(group, tensors, peer, *_):
-    return [Call("recv", [t], peer=int(peer)) for t in _flat(tensors)]
-
-
-def _recv_any(group, tensors, *_):
-    return [Call("all_reduce", [t], redop="sum", label="recv from any", opaque=True)
-            for t in _flat(tensors)]
-
-
-def _barrier(group, *_):
-    return [Call("all_reduce", [], count=0, redop="sum", label="barrier")]
-
-
-METHODS = {
-    "allreduce": _all_reduce, "allreduce_coalesced": _all_reduce, "broadcast": _broadcast,
-    "reduce": _reduce, "allgather": _all_gather, "_allgather_base": _all_gather_base,
-    "allgather_coalesced": _all_gather, "allgather_into_tensor_coalesced": _all_gather_base,
-    "gather": _gather, "scatter": _scatter, "reduce_scatter": _reduce_scatter,
-    "_reduce_scatter_base": _reduce_scatter_base,
-    "reduce_scatter_tensor_coalesced": _reduce_scatter_base, "alltoall_base": _all_to_all_base,
-    "alltoall": _all_to_all, "send": _send, "recv": _recv, "recv_anysource": _recv_any,
-    "barrier": _barrier,
-}
-# What C++ (DDP's reducer, functional collectives) calls past Python: the dispatcher's operators.
-OPERATORS = {
-    "allreduce_": (_all_reduce, 1), "broadcast_": (_broadcast, 1),
-    "allreduce_coalesced_": (_all_reduce, 1), "allgather_": (_all_gather, 2),
-    "_allgather_base_": (_all_gather_base, 2),
-    "allgather_into_tensor_coalesced_": (_all_gather_base, 2),
-    "reduce_scatter_": (_reduce_scatter, 2), "_reduce_scatter_base_": (_reduce_scatter_base, 2),
-    "reduce_scatter_tensor_coalesced_": (_reduce_scatter_base, 2),
-    "alltoall_base_": (_all_to_all_base, 2), "alltoall_": (_all_to_all, 2),
-}
-
-
-# ------------------------------------------------------------------ clocks
-
-class HostClock:
-    """Times on the CPU: the host does the work, so what it does between calls is compute."""
-    kind = "host"
-
-    def __init__(self):
-        self.base = time.perf_counter_ns()
-
-    def mark(self):
-        return time.perf_counter_ns() - self.base
-
-    def side(self):
-        return None
-
-    def read(self, mark):
-        return mark
-
-    def settle(self):
-        pass
-
-
-class DeviceClock:
-    """
-    Times on a GPU: an event in the stream that computes, and one in that of the call.
-
-    Streams also wait for each other by events; 'reached' is what each stream has waited for, so
-    that the wait of one (FSDP's) is known to be the wait of the next.
-    """
-    kind = "device"
-
-    def __init__(self):
-        self.record = torch.cuda.Event.record
-        self.main = torch.cuda.current_stream()
-        self.reached = {}
-        self.base = self.mark()
-
-    def mark(self, stream=None):
-        event = torch.cuda.Event(enable_timing=True)
-        self.record(event, stream if stream is not None else self.main)
-        return event
-
-    def side(self):
-        stream = torch.cuda.current_stream()
-        return None if stream == self.main else self.mark(stream)
-
-    def read(self, mark):
-        return None if mark is None else int(1e6 * self.base.elapsed_time(mark))
-
-    def settle(self):
-        torch.cuda.synchronize()
-
-    def reach(self, stream, calls):
-        """'stream' now waits for 'calls': which of them it had not waited for."""
-        known = self.reached.setdefault(stream.cuda_stream, set())
-        new = [c for c in calls if c not in known]
-        known.update(new)
-        return new
-
-
-class Waiter(threading.Thread):
-    """Waits for the calls of one group, to tell when each has ended.  Host clock only."""
-
-    def __init__(self, clock):
-        super().__init__(daemon=True, name="zipccl_capture")
-        self.clock, self.work = clock, queue.SimpleQueue()
-        self.start()
-
-    def run(self):
-        while True:
-            item = self.work.get()
-            if item is None:
-                return
-            calls, wait = item
-            with contextlib.suppress(Exception):  # the job sees it too, where it waits
-                wait()
-                end = self.clock.mark()
-                for call in calls:
-                    call.end = end
+        here.label = old
 
 
 class Group:
@@ -333,88 +71,6 @@ class Group:
         self.name = given if given not in ("undefined", "default_pg") else ""
         self.key = str(names.get(pg, key))
 
-
-# ------------------------------------------------------------------ samples
-
-class Sampler:
-    """Copies of what is sent: the 1st, 2nd, 4th, 8th ... call of each class of a step."""
-
-    def __init__(self, nbytes, per_class, of_a_step):
-        self.nbytes, self.per_class, self.of_a_step = nbytes, per_class, of_a_step
-        self.seen, self.kept, self.tensors = {}, {}, []
-
-    def new_step(self):
-        self.seen, self.kept, self.left = {}, {}, self.of_a_step
-
-    def take(self, call, group, step):
-        tensor = call.payload
-        if tensor is None or call.dtype not in SAFE or call.op == "recv" or tensor.numel() == 0:
-            return
-        if call.op == "broadcast" and call.root != group.me:
-            return
-        name = class_of(call, group)
-        n = self.seen[name] = self.seen.get(name, 0) + 1
-        if n & (n - 1) or self.kept.get(name, 0) >= self.per_class:
-            return
-        count = max(1, min(tensor.numel(), self.nbytes // tensor.element_size()))
-        if self.left < count * tensor.element_size() or not tensor.is_contiguous():
-            return
-        first = (tensor.numel() - count) // 2
-        with torch.no_grad():
-            copy = tensor.detach().view(-1)[first:first + count].clone()
-        self.kept[name] = self.kept.get(name, 0) + 1
-        self.left -= count * tensor.element_size()
-        call.sample = "%s.step%d.call%d" % (name, step, call.seq)
-        self.tensors.append((call.sample, call.dtype, copy))
-
-
-def class_of(call, group):
-    """The class of a call's tensors, named as in the bundled samples."""
-    parallel = "".join(c if c.isalnum() else "_" for c in (group.name or "").lower())
-    split = any(w in parallel for w in ("tp", "tensor", "sp", "cp", "context"))
-    default = {"all_gather": ("allgather", "hidden" if split else "param"),
-               "reduce_scatter": ("reducescatter", "hidden" if split else "grad"),
-               "all_reduce": ("allreduce", "hidden" if split else "grad"),
-               "alltoall": ("alltoall", "grad" if call.backward else "dispatch"),
-               "alltoallv": ("alltoall", "grad" if call.backward else "dispatch"),
-               "broadcast": ("broadcast", "param"),
-               "send": ("p2p", "pp.grad" if call.backward else "pp.hidden")}
-    op, what = default[call.op]
-    if call.label:
-        what = "".join(c if c.isalnum() else "_" for c in call.label)
-    if call.dtype not in ("bf16", "fp16"):
-        what += "_" + call.dtype
-    return ".".join(x for x in (op, what, parallel) if x)
-
-
-def write_safetensors(path, tensors, metadata):
-    """[(name, dtype, tensor)] to 'path', through a temporary file."""
-    header, at, blobs = {"__metadata__": metadata}, 0, []
-    for name, dtype, tensor in tensors:
-        raw = tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes()
-        header[name] = {"dtype": SAFE[dtype], "shape": [tensor.numel()],
-                        "data_offsets": [at, at + len(raw)]}
-        at += len(raw)
-        blobs.append(raw)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    write_file(path, [struct.pack("<Q", len(text)), text] + blobs)
-
-
-def write_file(path, chunks):
-    temporary = "%s.tmp%d" % (path, os.getpid())
-    try:
-        with open(temporary, "wb") as f:
-            for chunk in chunks:
-                f.write(chunk)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-# ------------------------------------------------------------------ the recorder
 
 class Recorder:
     """What one rank does in the chosen steps."""
@@ -511,7 +167,7 @@ class Recorder:
         True in a backward pass, whose end then calls backward_ends().  Only asked for where it is
         cheap: to be refused costs a millisecond.
         """
-        if not self.in_backward and _in_backward(otherwise=past_python):
+        if not self.in_backward and in_backward(otherwise=past_python):
             try:
                 torch.autograd.Variable._execution_engine.queue_callback(self.backward_ends)
                 self.in_backward = True
@@ -542,7 +198,7 @@ class Recorder:
                 for call in calls:
                     call.seq, call.group, call.t0, call.side = self.nseq, group, t0, side
                     call.backward = backward
-                    call.label = getattr(_here, "label", None) or call.label
+                    call.label = getattr(here, "label", None) or call.label
                     self.nseq += 1
                     if self.samples_here and not call.opaque:
                         self.sampler.take(call, group, self.step_now)
@@ -639,7 +295,7 @@ class Recorder:
                 group.waiter.work.put(None)
                 group.waiter.join(timeout=10)
         if self.sampler.tensors:
-            write_safetensors(self.part_path("safetensors"), self.sampler.tensors,
+            write_samples(self.part_path("safetensors"), self.sampler.tensors,
                               {"generator": "zipccl_capture " + VERSION})
         lines = list(self.lines())
         lines.append({"end": len(lines)})
@@ -680,13 +336,12 @@ class Recorder:
 
     def finish(self, join):
         """Write, and on rank 0 join the parts of all ranks once they are there."""
-        global _active
         try:
             with self.lock:
                 self.recording = False
                 self.write()
-            if _active is self:
-                _active = None
+            if state.active is self:
+                state.active = None
             if self.on and not self.done:
                 raise RuntimeError("none of the steps %d to %d was reached or ended (%d ended)"
                                    % (min(self.steps), max(self.steps), self.step_now))
@@ -721,15 +376,15 @@ class Recorder:
             return
         c = torch._C._distributed_c10d
         for name, parse in METHODS.items():
-            self.replace(c.ProcessGroup, name, _method, parse)
+            self.replace(c.ProcessGroup, name, method_hook, parse)
         for name in ("_start_coalescing", "_end_coalescing"):
-            self.replace(c.ProcessGroup, name, _coalescing, name)
+            self.replace(c.ProcessGroup, name, coalescing_hook, name)
         for name in ("wait", "synchronize"):
-            self.replace(c.Work, name, _wait, None)
+            self.replace(c.Work, name, wait_hook, None)
         if self.clock.kind == "device":
-            self.replace(torch.cuda.Event, "record", _event_record, None)
-            self.replace(torch.cuda.Event, "wait", _event_wait, None)
-        self.undo.extend(_hook_operators())
+            self.replace(torch.cuda.Event, "record", event_record_hook, None)
+            self.replace(torch.cuda.Event, "wait", event_wait_hook, None)
+        self.undo.extend(hook_operators())
 
     def replace(self, owner, name, make, what):
         original = getattr(owner, name, None)
@@ -744,192 +399,6 @@ class Recorder:
             with contextlib.suppress(Exception):
                 self.undo.pop()()
 
-
-def _in_backward(otherwise):
-    """True if this thread is in a backward pass; 'otherwise' where torch (1.13) does not tell."""
-    task = getattr(torch._C, "_current_graph_task_id", None)
-    return task() != -1 if task is not None else otherwise
-
-
-def _recorder():
-    """The recorder, unless this thread is inside a call that is recorded already."""
-    r = _active
-    return r if r is not None and r.recording and not getattr(_here, "inside", 0) else None
-
-
-@contextlib.contextmanager
-def _inside():
-    _here.inside = getattr(_here, "inside", 0) + 1
-    try:
-        yield
-    finally:
-        _here.inside -= 1
-
-
-def _is_sync():
-    """True if torch.distributed called and will wait at once."""
-    frame = sys._getframe(2)
-    return (frame.f_code.co_filename.endswith("distributed_c10d.py")
-            and frame.f_locals.get("async_op", frame.f_code.co_name in ("isend", "irecv"))
-            is False)
-
-
-def _method(original, parse):
-    def method(self, *args, **kw):
-        r = _recorder()
-        calls = r.before(self, parse, args + tuple(kw.values())) if r is not None else None
-        with _inside():
-            work = original(self, *args, **kw)
-        if calls:
-            late = calls[0].op in ("send", "recv") or _is_sync()
-            r.after(calls, work, None if late else lambda: _wait_original(work))
-        return work
-    method.__name__ = getattr(original, "__name__", "method")
-    return method
-
-
-_wait_original = torch._C._distributed_c10d.Work.wait
-
-
-def _wait(original, _):
-    def wait(self, *args, **kw):
-        r = _recorder()
-        token = r.waiting(self) if r is not None else None
-        result = original(self, *args, **kw)
-        if token:
-            r.waited(token)
-        return result
-    return wait
-
-
-def _event_record(original, _):
-    def record(self, stream=None):
-        result = original(self, stream) if stream is not None else original(self)
-        if _active is not None and _active.recording:
-            _active.event_recorded(self, stream)
-        return result
-    return record
-
-
-def _event_wait(original, _):
-    def wait(self, stream=None):
-        def really():
-            return original(self, stream) if stream is not None else original(self)
-        if _active is None or not _active.recording:
-            return really()
-        return _active.event_awaited(self, stream, really)
-    return wait
-
-
-def _coalescing(original, name):
-    def coalescing(self, *args, **kw):
-        r = _recorder()
-        result = original(self, *args, **kw)
-        if r is not None and name == "_start_coalescing":
-            r.batch = []
-        elif r is not None and r.batch is not None:
-            calls, r.batch = r.batch, None
-            if result is not None and calls:
-                r.remember(result, calls)
-        return result
-    return coalescing
-
-
-# C++ makes calls past the methods above (DDP's reducer does).  All of them pass the dispatcher,
-# where a kernel in front of the real one sees them.
-
-def _hook_operators():
-    libraries = []
-    for key in ("AutogradCPU", "AutogradCUDA"):
-        library = torch.library.Library("c10d", "IMPL", key)
-        for name, (parse, position) in OPERATORS.items():
-            if hasattr(torch.ops.c10d, name):
-                library.impl(name, _operator(name, parse, position))
-        libraries.append(library)
-    return [libraries.clear]
-
-
-def _group_of_operator(boxed):
-    """The process group that an operator was given."""
-    group = torch._C._distributed_c10d.ProcessGroup
-    if hasattr(group, "unbox"):
-        return group.unbox(boxed)
-    ddp = torch.nn.parallel.DistributedDataParallel  # torch 1.13: the only one there is
-    found = {m.process_group for m in gc.get_objects() if issubclass(type(m), ddp)}
-    if len(found) != 1:
-        raise RuntimeError("DDP uses %d process groups, which this version of torch does not tell "
-                           "apart (2.2 does)" % len(found))
-    return found.pop()
-
-
-def _operator(name, parse, position):
-    operator = getattr(torch.ops.c10d, name).default
-
-    def kernel(*args):
-        r = _recorder()
-        calls = None
-        if r is not None:
-            try:
-                pg = _group_of_operator(args[position])
-                opts = args[position + 1:] or (None,)
-                if parse in (_all_reduce, _reduce_scatter, _reduce_scatter_base):
-                    opts = (None,)  # a boxed operator; C++ callers sum or divide themselves
-                calls = r.before(pg, parse, args[:position] + tuple(opts), past_python=True)
-            except Exception as error:
-                r.fail(error)
-        guard = torch._C._AutoDispatchBelowAutograd()
-        with _inside():
-            result = operator(*args)
-        del guard
-        if calls:
-            work = result[-1] if isinstance(result, tuple) else result
-            r.past_python.extend(calls)
-            r.after(calls, None, work.wait if hasattr(work, "wait") else None)
-        return result
-    return kernel
-
-
-# ------------------------------------------------------------------ optimizers
-
-def _hook_optimizers():
-    """Tell the recorder of every step of every optimizer, those to come included."""
-    def wrap(cls):
-        step = vars(cls).get("step")
-        if step is None or getattr(step, "zipccl_capture", False):
-            return
-
-        def stepped(self, *args, **kw):
-            outer = getattr(_here, "stepping", None)
-            _here.stepping = self
-            try:
-                result = step(self, *args, **kw)
-            finally:
-                _here.stepping = outer
-            if outer is not self and _active is not None:
-                _active.stepped(self)
-            return result
-        stepped.__dict__.update(vars(step))
-        stepped.__doc__, stepped.__name__, stepped.zipccl_capture = step.__doc__, "step", True
-        cls.step = stepped
-
-    def walk(cls):
-        wrap(cls)
-        for sub in cls.__subclasses__():
-            walk(sub)
-
-    base = torch.optim.Optimizer
-    walk(base)
-    init = base.__init__
-    if not getattr(init, "zipccl_capture", False):
-        def initialise(self, *args, **kw):
-            for cls in type(self).__mro__[:-1]:
-                wrap(cls)
-            init(self, *args, **kw)
-        initialise.zipccl_capture = True
-        base.__init__ = initialise
-
-
-# ------------------------------------------------------------------ what users call
 
 class Capture:
     """What capture() gives: step() ends a step."""
@@ -946,8 +415,7 @@ class Capture:
 def start(out, steps=range(10, 11), samples_mb=16, sample_kb=256, per_class=4, sample_ranks=None,
           wait_s=60, optimizer=None):
     """Begin; capture() says what the arguments are.  Never raises but for wrong arguments."""
-    global _active
-    if _active is not None:
+    if state.active is not None:
         raise ValueError("zipccl_capture: a capture is on already, expected one at a time")
     try:
         recorder = Recorder(out, steps, samples_mb, sample_kb, per_class, sample_ranks, wait_s)
@@ -957,10 +425,10 @@ def start(out, steps=range(10, 11), samples_mb=16, sample_kb=256, per_class=4, s
     except OSError as error:
         warnings.warn("zipccl_capture: %s; nothing is captured, the training goes on" % error)
         return Capture(None)
-    _active = recorder
+    state.active = recorder
     try:
         if optimizer is not None:
-            _hook_optimizers()
+            hook_optimizers()
         recorder.begin_step()
     except Exception as error:
         recorder.fail(error)
@@ -997,13 +465,13 @@ def collective(op, tensor, group=None, count=None, redop=None, row=None):
     torch.distributed.  'op' as in a trace; 'tensor' is what this rank sends, 'count' NCCL's
     argument (default: elements of 'tensor'), 'row' the elements to each member (alltoallv).
     """
-    r = _recorder()
+    r = recorder()
     calls = None
     if r is not None:
         def parse(_):
             return [Call(op, [tensor], count=count, redop=redop, row=row)]
         calls = r.before(group if group is not None else _world(), parse, ())
-    with _inside():
+    with inside():
         yield
     if calls:
         r.after(calls)
@@ -1022,7 +490,7 @@ def _steps(text):
 
 def _from_environment():
     out = os.environ.get("ZIPCCL_CAPTURE")
-    if not out or _active is not None:
+    if not out or state.active is not None:
         return
     names = {"samples_mb": "SAMPLES_MB", "sample_kb": "SAMPLE_KB", "per_class": "PER_CLASS"}
     try:

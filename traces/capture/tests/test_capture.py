@@ -372,7 +372,7 @@ def environment(folder):
             w.grad = torch.randn(100)
             dist.all_reduce(w.grad)
             opt.step()
-        zipccl_capture._active.finish(join=True)
+        zipccl_capture.state.active.finish(join=True)
         with zipccl_capture.capture(out + "2", steps=[7]) as cap:
             cap.step()
 
