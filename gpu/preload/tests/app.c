@@ -33,7 +33,9 @@ static const struct {
                  {"stuck", run_stuck},
                  {"steady", run_steady},
                  {"many", run_many},
-                 {"endings", run_endings}};
+                 {"endings", run_endings},
+                 {"torch", run_torch},
+                 {"torch_hang", run_torch_hang}};
 
 static ncclUniqueId id;
 ncclUniqueId app_more_ids[NIDS];

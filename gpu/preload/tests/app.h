@@ -83,12 +83,14 @@ void run_many(struct app *app);
 /* These have ranks that are threads: */
 void run_rare(struct app *app);
 void run_endings(struct app *app);
+void run_torch(struct app *app);
+void run_torch_hang(struct app *app);
 
 /* all_gather of N elements on 'comm', whose rank r is rank r of the world; checked. */
 void gather_on(struct app *app, ncclComm_t comm, int nranks, int tag, const char *what);
 
 /* Unique ids beside the world's; only where ranks are threads.  The first two make one communicator. */
-enum { SEVERAL_IDS = 2, NONBLOCKING_ID = SEVERAL_IDS, LATE_ID, NIDS };
+enum { SEVERAL_IDS = 2, NONBLOCKING_ID = SEVERAL_IDS, LATE_ID, TORCH_ID, NIDS };
 extern ncclUniqueId app_more_ids[NIDS];
 
 #endif

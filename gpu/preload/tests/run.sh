@@ -133,6 +133,25 @@ many)
         fail "not one record a rank"
     }
     ;;
+torch)
+    for mode in off observe on; do
+        # shellcheck disable=SC2086
+        run $mode $on ZIPCCL_MODE=$mode $reductions -- "$app" torch 4
+    done
+    # The doubles do not end what hangs: only the watchdogs do.
+    for mode in observe on; do
+        # shellcheck disable=SC2086
+        run $mode.hang $on ZIPCCL_MODE=$mode ZIPCCL_EMU=peer_ms=300000 -- "$app" torch_hang 4
+    done
+    # Two steps of 4 ranks: one of the world and three coalesced; sums, with a factor or not; two kinds of messages.
+    has on 'all_gather +32 .* given to the back end 32'
+    has on 'reduce_scatter +16 .* given to the back end 8, reduction that is not sum or avg 8'
+    has on 'sendrecv +[0-9]+ .* given to the back end'
+    has observe 'dp +2 +1 all_gather'
+    # shellcheck disable=SC2086
+    run named $on ZIPCCL_GROUPS=dp -- "$app" torch 4
+    has named 'all_gather +32 .* given to the back end 8, process group not selected 24'
+    ;;
 abort)
     # shellcheck disable=SC2086
     run a $on -- "$app" abort 3
