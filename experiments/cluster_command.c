@@ -1,5 +1,5 @@
 /*
- * cluster_command.c - zipccl cluster list|show|plain|rates|check|fit
+ * cluster_command.c - zipccl cluster list|show|plain|check|fit
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -31,7 +31,6 @@ static const char doc[] =
     "\v  list           the bundled clusters\n"
     "  show NAME      every key with value, unit and source\n"
     "  plain NAME     the same as plain text, which builds without YAML read\n"
-    "  rates NAME     what the preload library reads from ZIPCCL_CLUSTER\n"
     "  check FILE     read a description and tell what is wrong with it\n"
     "  fit ROWS...    fit links and codec to measured collectives; see "
     "'zipccl cluster fit --help'";
@@ -120,33 +119,6 @@ static zipccl_status plain(const char *folder, const struct options *options,
     return ZIPCCL_OK;
 }
 
-/* Rates of the cost model in base units, a line each: the preload library has no reader for YAML. */
-static zipccl_status rates(const char *folder, const struct options *options,
-                           struct zipccl_error *error)
-{
-    struct zipccl_cluster_file *file;
-    struct zipccl_cluster cluster;
-    struct zipccl_cost_params params;
-
-    ZIPCCL_TRY(open_cluster(options->name, folder, options, &file, &cluster, error));
-    zipccl_cluster_cost_params(&cluster, &params);
-    printf("# %s: %s\n", cluster.name, cluster.description);
-    printf("gpus_per_node %u\nnics_per_node %u\nchannels %u\n", params.gpus_per_node,
-           params.nics_per_node, params.channels);
-    printf("nvlink_Bps %.9g\nnvlink_alpha_s %.9g\nnic_Bps %.9g\nnic_alpha_s %.9g\n",
-           params.nvlink_Bps, params.nvlink_alpha_s, params.nic_Bps, params.nic_alpha_s);
-    printf("fabric_Bps %.9g\nencode_Bps %.9g\ndecode_Bps %.9g\n", params.fabric_Bps,
-           params.encode_Bps, params.decode_Bps);
-    printf("codec_launch_s %.9g\nfence_s %.9g\ncopy_Bps %.9g\ncodec_sm_share %.9g\n",
-           params.codec_launch_s, params.fence_s, params.copy_Bps, params.codec_sm_share);
-    printf("ratio_encode_Bps %.9g\nratio_decode_Bps %.9g\n", params.ratio_encode_Bps,
-           params.ratio_decode_Bps);
-    printf("reduce_Bps %.9g\nnic_burst_bytes %.9g\nshared_cores %u\n", params.reduce_Bps,
-           params.nic_burst_bytes, params.shared_cores);
-    zipccl_cluster_close(file);
-    return ZIPCCL_OK;
-}
-
 static zipccl_status check(const char *folder, const struct options *options,
                            struct zipccl_error *error)
 {
@@ -185,23 +157,22 @@ static zipccl_status list(const char *folder, const struct options *options,
 
 static int run(const struct options *options)
 {
-    static const char *const actions[] = {"list", "show", "plain", "rates", "check", "fit", NULL};
+    static const char *const actions[] = {"list", "show", "plain", "check", "fit", NULL};
     struct zipccl_error error = {""};
     char folder[4096];
     zipccl_status status;
 
     if (options->action == NULL)
-        return zipccl_usage_error(program, "cluster: say list, show, plain, rates, check or fit");
+        return zipccl_usage_error(program, "cluster: say list, show, plain, check or fit");
     const char *nearest = zipccl_nearest_name(options->action, actions);
     bool is_list = strcmp(options->action, "list") == 0;
     bool is_show = strcmp(options->action, "show") == 0;
     bool is_plain = strcmp(options->action, "plain") == 0;
-    bool is_rates = strcmp(options->action, "rates") == 0;
 
-    if (!is_list && !is_show && !is_plain && !is_rates && strcmp(options->action, "check") != 0)
+    if (!is_list && !is_show && !is_plain && strcmp(options->action, "check") != 0)
         return zipccl_usage_error(program, "cluster: unknown action '%s'; %s%s%s", options->action,
                                   nearest != NULL ? "did you mean '"
-                                                  : "say list, show, plain, rates, check or fit",
+                                                  : "say list, show, plain, check or fit",
                                   nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
     if (is_list && options->name != NULL)
         return zipccl_usage_error(program, "cluster list: unexpected argument '%s'", options->name);
@@ -212,7 +183,6 @@ static int run(const struct options *options)
         status = is_list    ? list(folder, options, &error)
                  : is_show  ? show(folder, options, &error)
                  : is_plain ? plain(folder, options, &error)
-                 : is_rates ? rates(folder, options, &error)
                             : check(folder, options, &error);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
@@ -220,9 +190,8 @@ static int run(const struct options *options)
 int zipccl_cluster_command(int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, "list|show NAME|plain NAME|rates NAME|check FILE|fit ROWS...",
-        doc,          NULL,         NULL,
-        NULL};
+        option_table, parse_option, "list|show NAME|plain NAME|check FILE|fit ROWS...", doc, NULL,
+        NULL,         NULL};
     struct options options = {0};
     bool helped;
 

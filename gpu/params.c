@@ -7,7 +7,7 @@
 
 /*
  * Nodes of 8 H100, a 400 Gb/s NIC each: the values of models/clusters/h100-8x8-400g.yaml, which names
- * the source of each.  No GPU has measured the codec's: assumptions.
+ * the source of each; the test preload_rates compares them.  No GPU has measured the codec's: assumptions.
  */
 void zipccl_gpu_options_init(struct zipccl_gpu_options *options, const struct zipccl_nccl_api *nccl)
 {
@@ -27,7 +27,7 @@ void zipccl_gpu_options_init(struct zipccl_gpu_options *options, const struct zi
                    .decode_Bps = 410e9,
                    .codec_launch_s = 5e-6,
                    .fence_s = 15e-6,
-                   .copy_Bps = 1.5e12, /* HBM at 3350 GB/s reads and writes each byte */
+                   .copy_Bps = 1.675e12, /* HBM at 3350 GB/s reads and writes each byte */
                    .channels = 8,
                    .codec_sm_share = 32.0 / 132.0},
     };

@@ -181,19 +181,21 @@ zipccl_status zipccl_cluster_plain_load(const char *path, struct zipccl_cluster_
 
 bool zipccl_cluster_is_plain(const char *path)
 {
-    FILE *in = fopen(path, "r");
     struct zipccl_cluster_yaml none;
+    struct zipccl_error error;
     char text[512], **source;
     bool plain = false;
+    FILE *in = NULL;
 
-    while (in != NULL && fgets(text, sizeof text, in) != NULL) {
+    if (zipccl_open_regular(path, &in, &error) != ZIPCCL_OK)
+        return false;
+    while (fgets(text, sizeof text, in) != NULL) {
         if (text[0] == '#' || text[strspn(text, "\r\n")] == '\0')
             continue;
         plain = cut(text) != NULL && slot_of(&none, text, &source) != NULL;
         break;
     }
-    if (in != NULL)
-        fclose(in);
+    fclose(in);
     return plain;
 }
 

@@ -25,8 +25,12 @@ allowed() {
 
 for layer in json core gpu models traces sim analysis experiments tests; do
     [ -d "$layer" ] || continue
-    ok=$(allowed "$layer")
     for file in $(find "$layer" -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | sort); do
+        # The preloaded library reads clusters as models/ does.
+        case $file in
+        gpu/preload/*) ok="$(allowed "$layer") models" ;;
+        *) ok=$(allowed "$layer") ;;
+        esac
         # Every project include is written from the root.
         for inc in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
             top=${inc%%/*}

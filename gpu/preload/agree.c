@@ -11,7 +11,9 @@
 #include "gpu/preload/control.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/log.h"
+#include "gpu/preload/pool.h"
 #include "gpu/preload/shim.h"
 #include "gpu/preload/verify.h"
 
@@ -119,9 +121,10 @@ static bool open_talk(const struct zipccl_cuda *cuda, struct talk *talk)
     talk->records = malloc(nbytes);
     talk->node = calloc((size_t)talk->nranks, sizeof *talk->node);
     talk->job = malloc((size_t)talk->nranks * sizeof *talk->job);
+    talk->d_records = zipccl_shim_pool_take(cuda, talk->device, nbytes + RECORD);
     return talk->records != NULL && talk->node != NULL && talk->job != NULL &&
+           talk->d_records != NULL &&
            cuda->cudaStreamCreateWithFlags(&talk->stream, cudaStreamNonBlocking) == cudaSuccess &&
-           cuda->cudaMalloc(&talk->d_records, nbytes + RECORD) == cudaSuccess &&
            cuda->cudaMemcpyAsync((char *)talk->d_records + nbytes, own, RECORD,
                                  cudaMemcpyHostToDevice, talk->stream) == cudaSuccess &&
            cuda->cudaStreamSynchronize(talk->stream) == cudaSuccess;
@@ -167,10 +170,11 @@ static void close_talk(const struct zipccl_cuda *cuda, struct talk *talk)
 {
     free(talk->node);
     free(talk->job);
-    if (talk->under_way) /* to free what the device uses is to wait for it */
+    if (talk->under_way) { /* the device may still use what it has */
+        zipccl_shim_pool_lose(talk->d_records);
         return;
-    if (talk->d_records != NULL)
-        (void)cuda->cudaFree(talk->d_records);
+    }
+    zipccl_shim_pool_give(talk->d_records);
     if (talk->stream != NULL)
         (void)cuda->cudaStreamDestroy(talk->stream);
     free(talk->records);
@@ -181,12 +185,15 @@ static ncclResult_t exchange(const struct zipccl_cuda *cuda, struct talk *talks,
 {
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
     ncclResult_t result = ncclSuccess, ended;
-    int before = 0;
+    struct zipccl_cuda_place before;
 
+    if (!zipccl_cuda_enter(cuda, talks[0].device, &before))
+        return ncclUnhandledCudaError;
     for (size_t i = 0; i < n && result == ncclSuccess; i++)
-        if (!zipccl_cuda_enter(cuda, talks[i].device, i == 0 ? &before : &(int){0}) ||
-            !open_talk(cuda, &talks[i]))
+        if (cuda->cudaSetDevice(talks[i].device) != cudaSuccess || !open_talk(cuda, &talks[i]))
             result = ncclUnhandledCudaError;
+        else
+            zipccl_shim_engine_reap(talks[i].device);
     if (result == ncclSuccess)
         result = nccl->ncclGroupStart();
     if (result == ncclSuccess) {
@@ -195,6 +202,7 @@ static ncclResult_t exchange(const struct zipccl_cuda *cuda, struct talk *talks,
             size_t nbytes = (size_t)t->nranks * RECORD;
 
             (void)cuda->cudaSetDevice(t->device);
+            t->under_way = true;
             result = nccl->ncclAllGather((char *)t->d_records + nbytes, t->d_records, RECORD,
                                          ncclUint8, t->handle, t->stream);
         }
@@ -205,7 +213,7 @@ static ncclResult_t exchange(const struct zipccl_cuda *cuda, struct talk *talks,
         (void)cuda->cudaSetDevice(talks[i].device);
         result = finish_talk(cuda, &talks[i], (size_t)talks[i].nranks * RECORD);
     }
-    zipccl_cuda_leave(cuda, before);
+    zipccl_cuda_leave(cuda, &before);
     return result;
 }
 
@@ -383,37 +391,57 @@ static ncclResult_t equip(const struct zipccl_cuda *cuda, struct talk *t,
     return result;
 }
 
+/* Fill in the record of a communicator that there is now. */
+static struct zipccl_shim_comm *keep(struct talk *t, enum zipccl_shim_reason plain, bool agreed)
+{
+    struct zipccl_shim_comm *comm = zipccl_shim_comm_add(t->handle, t->rank, t->nranks, t->device);
+
+    if (comm == NULL)
+        return NULL;
+    comm->uid = t->birth->uid;
+    comm->plain = plain;
+    (void)memcpy(comm->name, t->birth->name, sizeof comm->name);
+    if (!agreed || plain == ZIPCCL_SHIM_DIFFER)
+        return comm;
+    memcpy(comm->name, t->records + NAME, sizeof comm->name);
+    comm->job_ranks = t->job;
+    t->job = NULL;
+    (void)zipccl_topology_create((uint32_t)t->nranks, t->node, &comm->topology);
+    return comm;
+}
+
 /* 'plain' is why nothing on it is compressed; an agreement, if 'cuda' is not NULL, may find more. */
 static ncclResult_t take_in(const struct zipccl_cuda *cuda, struct talk *t,
                             enum zipccl_shim_reason plain)
 {
     struct zipccl_shim_comm *comm;
-    ncclResult_t result;
-    int before;
+    struct zipccl_cuda_place before;
+    ncclResult_t result = ncclSuccess;
 
     if (!zipccl_shim.active)
         return ncclSuccess;
     if (cuda != NULL)
         plain = judge(t);
-    comm = zipccl_shim_comm_add(t->handle, t->rank, t->nranks, t->device);
-    if (comm != NULL) {
-        comm->uid = t->birth->uid;
-        comm->plain = plain;
-        (void)memcpy(comm->name, t->birth->name, sizeof comm->name);
-        if (cuda != NULL && plain != ZIPCCL_SHIM_DIFFER) {
-            memcpy(comm->name, t->records + NAME, sizeof comm->name);
-            comm->job_ranks = t->job;
-            t->job = NULL;
-            (void)zipccl_topology_create((uint32_t)t->nranks, t->node, &comm->topology);
+    comm = keep(t, plain, cuda != NULL);
+    if (cuda != NULL && plain == ZIPCCL_SHIM_TAKEN && zipccl_shim.settings.mode == ZIPCCL_SHIM_ON) {
+        result = ncclUnhandledCudaError;
+        if (zipccl_cuda_enter(cuda, t->device, &before)) {
+            result = equip(cuda, t, comm);
+            zipccl_cuda_leave(cuda, &before);
         }
     }
-    if (cuda == NULL || plain != ZIPCCL_SHIM_TAKEN || zipccl_shim.settings.mode != ZIPCCL_SHIM_ON)
-        return ncclSuccess;
-    if (!zipccl_cuda_enter(cuda, t->device, &before))
-        return ncclUnhandledCudaError;
-    result = equip(cuda, t, comm);
-    zipccl_cuda_leave(cuda, before);
+    zipccl_shim_comm_put(comm);
     return result;
+}
+
+/* In an order that all ranks share, whatever the order in which they asked: what follows is collective. */
+static int by_uid(const void *a, const void *b)
+{
+    const struct talk *x = a, *y = b;
+
+    if (x->birth->uid != y->birth->uid)
+        return x->birth->uid < y->birth->uid ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
 ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n)
@@ -432,6 +460,9 @@ ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n
         if (births[i].plain == ZIPCCL_SHIM_NONBLOCKING) {
             t->birth = &births[i];
             t->handle = *births[i].handle;
+            t->rank = births[i].rank;
+            t->nranks = births[i].nranks;
+            t->device = births[i].device;
             if (t->handle != NULL)
                 (void)take_in(NULL, t, births[i].plain);
         } else if (meet(&births[i], t)) {
@@ -444,12 +475,18 @@ ncclResult_t zipccl_shim_settle(const struct zipccl_shim_birth *births, size_t n
         }
     }
     if (ntalks > 0) {
+        const char *why = "no CUDA runtime was found";
+
+        qsort(talks, ntalks, sizeof *talks, by_uid);
         cuda = zipccl_cuda_get();
         result = cuda != NULL ? exchange(cuda, talks, ntalks) : ncclUnhandledCudaError;
-        if (result != ncclSuccess)
-            zipccl_log_warn("the settings of a new communicator could not be compared: %s",
-                            cuda == NULL ? "no CUDA runtime was found"
-                                         : zipccl_nccl_get()->ncclGetErrorString(result));
+        if (cuda != NULL)
+            why = zipccl_nccl_get()->ncclGetErrorString(result);
+        if (result != ncclSuccess) {
+            zipccl_log_warn("the settings of a new communicator could not be compared: %s", why);
+            (void)zipccl_shim_fault(
+                NULL, result, "the settings of a new communicator could not be compared: %s", why);
+        }
     }
     for (size_t i = 0; i < ntalks; i++) {
         if (result == ncclSuccess)

@@ -19,6 +19,7 @@ struct zipccl_shim_birth {
     uint64_t uid;                  /* 0: no mark */
     enum zipccl_shim_reason plain; /* known before: NONBLOCKING, STRANGER, of the parent */
     char name[64];
+    int rank, nranks, device; /* as far as known: of one that does not block yet */
 };
 
 /* Put the mark of this process into 'id', made by this rank; nothing if its last bytes are in use. */

@@ -6,8 +6,10 @@
 #include "gpu/preload/call.h"
 
 #include "gpu/preload/control.h"
+#include "gpu/preload/counts.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/group.h"
 #include "gpu/preload/shim.h"
 #include "gpu/preload/verify.h"
@@ -149,48 +151,45 @@ static zipccl_status give(const struct zipccl_shim_back_end *back, struct zipccl
     }
 }
 
+ncclResult_t zipccl_shim_issue_late(struct zipccl_shim_comm *comm,
+                                    const struct zipccl_shim_call *call)
+{
+    if (__atomic_load_n(&comm->gone, __ATOMIC_ACQUIRE) != 0)
+        return zipccl_shim_fault(NULL, ncclInvalidUsage,
+                                 "a call waited for the end of its group, and its communicator of "
+                                 "%d ranks was destroyed or aborted meanwhile",
+                                 comm->nranks);
+    return zipccl_shim_nccl_said(comm, zipccl_shim_issue(call));
+}
+
 ncclResult_t zipccl_shim_run(struct zipccl_shim_comm *comm, const struct zipccl_shim_call *call)
 {
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
     struct zipccl_shim_check check = {0};
+    struct zipccl_cuda_place before;
     ncclResult_t result;
     bool verify;
-    int before;
 
     pthread_rwlock_rdlock(&comm->engine_lock);
     if (comm->engine == NULL || cuda == NULL || !zipccl_cuda_enter(cuda, comm->device, &before)) {
         pthread_rwlock_unlock(&comm->engine_lock);
-        return zipccl_shim_issue(call);
+        return zipccl_shim_issue_late(comm, call);
     }
     pthread_mutex_lock(&comm->call_lock);
     comm->taken_calls++;
     verify = settings->verify_every > 0 && comm->taken_calls % settings->verify_every == 0;
     result = verify ? zipccl_shim_check_begin(&check, comm, call) : ncclSuccess;
     if (result == ncclSuccess)
-        result = zipccl_shim_engine_result(give(zipccl_shim_engine_table(), comm->engine, call));
+        result =
+            zipccl_shim_engine_said(comm, give(zipccl_shim_engine_table(), comm->engine, call));
     if (verify)
         result = zipccl_shim_check_end(&check, comm, call, result);
+    zipccl_shim_engine_note(comm);
     pthread_mutex_unlock(&comm->call_lock);
-    zipccl_cuda_leave(cuda, before);
+    zipccl_cuda_leave(cuda, &before);
     pthread_rwlock_unlock(&comm->engine_lock);
     return result;
-}
-
-/* Calls on communicators that this library has not seen being made. */
-static struct zipccl_shim_comm *unknown(void)
-{
-    static struct zipccl_shim_comm *record;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-    pthread_mutex_lock(&lock);
-    if (record == NULL) {
-        record = zipccl_shim_comm_add(NULL, 0, 0, 0);
-        if (record != NULL)
-            record->plain = ZIPCCL_SHIM_UNKNOWN;
-    }
-    pthread_mutex_unlock(&lock);
-    return record;
 }
 
 static ncclResult_t submit_collective(struct zipccl_shim_comm *comm,
@@ -200,13 +199,14 @@ static ncclResult_t submit_collective(struct zipccl_shim_comm *comm,
     ncclResult_t result;
 
     zipccl_shim_count_call(comm, call, reason);
-    comm->collectives++;
+    __atomic_store_n(&comm->collectives, comm->collectives + 1, __ATOMIC_RELAXED);
     if (zipccl_shim_thread.depth > 0) {
         zipccl_shim_group_touch(comm);
         return reason == ZIPCCL_SHIM_TAKEN ? zipccl_shim_group_add(comm, call)
-                                           : zipccl_shim_issue(call);
+                                           : zipccl_shim_nccl_said(comm, zipccl_shim_issue(call));
     }
-    result = reason == ZIPCCL_SHIM_TAKEN ? zipccl_shim_run(comm, call) : zipccl_shim_issue(call);
+    result = reason == ZIPCCL_SHIM_TAKEN ? zipccl_shim_run(comm, call)
+                                         : zipccl_shim_nccl_said(comm, zipccl_shim_issue(call));
     return result == ncclSuccess ? zipccl_shim_control_step(comm) : result;
 }
 
@@ -216,17 +216,19 @@ ncclResult_t zipccl_shim_submit(const struct zipccl_shim_call *call)
     ncclResult_t result;
 
     zipccl_shim_thread.inside++;
-    comm = zipccl_shim_comm_find(call->comm);
+    comm = zipccl_shim_comm_get(call->comm);
     if (comm == NULL)
-        comm = unknown();
+        comm = zipccl_shim_comm_unknown();
     if (comm == NULL)
         result = zipccl_shim_issue(call);
     else if (__atomic_load_n(&comm->failed, __ATOMIC_ACQUIRE) != ncclSuccess)
-        result = (ncclResult_t)__atomic_load_n(&comm->failed, __ATOMIC_RELAXED);
+        result = zipccl_shim_fault_again(
+            comm, (ncclResult_t)__atomic_load_n(&comm->failed, __ATOMIC_RELAXED));
     else if (zipccl_shim_is_p2p(call))
         result = zipccl_shim_group_p2p(comm, call);
     else
         result = submit_collective(comm, call);
+    zipccl_shim_comm_put(comm);
     zipccl_shim_thread.inside--;
     return result;
 }

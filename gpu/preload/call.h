@@ -54,6 +54,10 @@ void zipccl_shim_count_call(struct zipccl_shim_comm *comm, const struct zipccl_s
 /* Call NCCL. */
 ncclResult_t zipccl_shim_issue(const struct zipccl_shim_call *call);
 
+/* Call NCCL for a call that was meant for the back end of 'comm', if the communicator is still there. */
+ncclResult_t zipccl_shim_issue_late(struct zipccl_shim_comm *comm,
+                                    const struct zipccl_shim_call *call);
+
 /* Give a collective to the back end; to NCCL if that has gone meanwhile. */
 ncclResult_t zipccl_shim_run(struct zipccl_shim_comm *comm, const struct zipccl_shim_call *call);
 

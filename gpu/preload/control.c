@@ -7,6 +7,7 @@
 #include "gpu/preload/control.h"
 
 #include "gpu/preload/cuda.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/shim.h"
 
@@ -114,6 +115,7 @@ static ncclResult_t step(const struct zipccl_cuda *cuda, struct zipccl_shim_comm
         result = begin(cuda, comm);
     if (result != ncclSuccess && __atomic_load_n(&comm->leaving, __ATOMIC_ACQUIRE) == 0) {
         __atomic_store_n(&comm->failed, (int)result, __ATOMIC_RELEASE);
+        (void)zipccl_shim_fault(comm, result, "what the control file says could not be shared");
         zipccl_log_warn("communicator of %d ranks: what the control file says could not be shared; "
                         "the communicator has failed",
                         comm->nranks);
@@ -126,8 +128,8 @@ ncclResult_t zipccl_shim_control_step(struct zipccl_shim_comm *comm)
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
     uint64_t periods = comm->collectives / settings->control_every;
     const struct zipccl_cuda *cuda;
+    struct zipccl_cuda_place before;
     ncclResult_t result = ncclSuccess;
-    int before;
 
     if (settings->mode != ZIPCCL_SHIM_ON || settings->control[0] == '\0' ||
         __atomic_load_n(&comm->stopped, __ATOMIC_RELAXED) != ZIPCCL_SHIM_TAKEN)
@@ -137,7 +139,7 @@ ncclResult_t zipccl_shim_control_step(struct zipccl_shim_comm *comm)
         cuda = zipccl_cuda_get();
         if (cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before)) {
             result = step(cuda, comm, periods);
-            zipccl_cuda_leave(cuda, before);
+            zipccl_cuda_leave(cuda, &before);
         }
     }
     pthread_rwlock_unlock(&comm->engine_lock);
@@ -149,10 +151,13 @@ void zipccl_shim_control_destroy(struct zipccl_shim_comm *comm, bool abort)
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
     struct zipccl_shim_control *c = comm->control;
 
-    /* After an abort the device may still write, so the few bytes stay. */
-    if (c == NULL || cuda == NULL || abort)
+    if (c == NULL || cuda == NULL || comm->engine != NULL) /* stuck, and so who may look at it */
         return;
     comm->control = NULL;
+    if (abort) { /* the device may still write, so its few bytes stay */
+        free(c);
+        return;
+    }
     if (c->stream != NULL) {
         (void)cuda->cudaStreamSynchronize(c->stream);
         (void)cuda->cudaStreamDestroy(c->stream);

@@ -63,16 +63,36 @@ const struct zipccl_cuda *zipccl_cuda_get(void)
     return known;
 }
 
-bool zipccl_cuda_enter(const struct zipccl_cuda *cuda, int device, int *before)
+bool zipccl_cuda_relax(const struct zipccl_cuda *cuda, enum cudaStreamCaptureMode *before)
 {
-    if (cuda->cudaGetDevice(before) != cudaSuccess)
-        return false;
-    return *before == device || cuda->cudaSetDevice(device) == cudaSuccess;
+    *before = cudaStreamCaptureModeRelaxed;
+    return cuda->cudaThreadExchangeStreamCaptureMode(before) == cudaSuccess;
 }
 
-void zipccl_cuda_leave(const struct zipccl_cuda *cuda, int before)
+void zipccl_cuda_restore(const struct zipccl_cuda *cuda, enum cudaStreamCaptureMode before)
 {
-    (void)cuda->cudaSetDevice(before);
+    (void)cuda->cudaThreadExchangeStreamCaptureMode(&before);
+}
+
+bool zipccl_cuda_enter(const struct zipccl_cuda *cuda, int device, struct zipccl_cuda_place *before)
+{
+    if (cuda->cudaGetDevice(&before->device) != cudaSuccess ||
+        (before->device != device && cuda->cudaSetDevice(device) != cudaSuccess))
+        return false;
+    if (zipccl_cuda_relax(cuda, &before->mode))
+        return true;
+    (void)cuda->cudaSetDevice(before->device);
+    return false;
+}
+
+void zipccl_cuda_leave(const struct zipccl_cuda *cuda, const struct zipccl_cuda_place *before)
+{
+    int now = -1;
+
+    zipccl_cuda_restore(cuda, before->mode);
+    /* To set a device is to make a context on it, also for a thread that never meant to use it. */
+    if (cuda->cudaGetDevice(&now) != cudaSuccess || now != before->device)
+        (void)cuda->cudaSetDevice(before->device);
 }
 
 ncclResult_t zipccl_cuda_join(const struct zipccl_cuda *cuda, cudaStream_t before,

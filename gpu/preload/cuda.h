@@ -28,6 +28,7 @@
     X(cudaStreamSynchronize, (cudaStream_t stream))                                                \
     X(cudaStreamQuery, (cudaStream_t stream))                                                      \
     X(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus * status))         \
+    X(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode))                    \
     X(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned flags))               \
     X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned flags))                             \
     X(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                                   \
@@ -44,9 +45,23 @@ struct zipccl_cuda {
 /* The table; NULL if this process has no CUDA runtime or that lacks one of them. */
 const struct zipccl_cuda *zipccl_cuda_get(void);
 
-/* Make 'device' current and tell which was; false if that fails. */
-bool zipccl_cuda_enter(const struct zipccl_cuda *cuda, int device, int *before);
-void zipccl_cuda_leave(const struct zipccl_cuda *cuda, int before);
+/* Where a thread was before it did something of ours. */
+struct zipccl_cuda_place {
+    int device;
+    enum cudaStreamCaptureMode mode;
+};
+
+/*
+ * Make 'device' current, and let what is allocated and asked from here on do no harm to what another thread
+ * captures, until zipccl_cuda_leave(); false if that fails, and then there is nothing to leave.
+ */
+bool zipccl_cuda_enter(const struct zipccl_cuda *cuda, int device,
+                       struct zipccl_cuda_place *before);
+void zipccl_cuda_leave(const struct zipccl_cuda *cuda, const struct zipccl_cuda_place *before);
+
+/* The second half of it alone: the device stays, since to set one is to make a context on it. */
+bool zipccl_cuda_relax(const struct zipccl_cuda *cuda, enum cudaStreamCaptureMode *before);
+void zipccl_cuda_restore(const struct zipccl_cuda *cuda, enum cudaStreamCaptureMode before);
 
 /* What 'after' gets from now on waits for what 'before' holds now; nothing if they are one stream. */
 ncclResult_t zipccl_cuda_join(const struct zipccl_cuda *cuda, cudaStream_t before,

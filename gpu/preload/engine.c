@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "gpu/preload/engine.h"
 
+#include "gpu/preload/fault.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/rates.h"
 #include "gpu/preload/shim.h"
@@ -180,6 +181,60 @@ static bool interrupt(struct zipccl_shim_comm *comm)
     return false;
 }
 
+void zipccl_shim_engine_note(struct zipccl_shim_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    for (int op = 0; op < ZIPCCL_NUM_OPS; op++)
+        table->get_stats(comm->engine, (enum zipccl_op)op, &comm->counts.coded[op]);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* Aborted ones, whose memory is still there. */
+struct aborted {
+    struct zipccl_gpu_comm *engine;
+    int device;
+    struct aborted *next;
+};
+static struct aborted *aborted;
+static pthread_mutex_t aborted_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool put_off(struct zipccl_gpu_comm *engine, int device)
+{
+    struct aborted *one = malloc(sizeof *one);
+
+    if (one == NULL)
+        return false;
+    pthread_mutex_lock(&aborted_lock);
+    *one = (struct aborted){engine, device, aborted};
+    aborted = one;
+    pthread_mutex_unlock(&aborted_lock);
+    return true;
+}
+
+void zipccl_shim_engine_reap(int device)
+{
+    struct aborted *mine = NULL, **at = &aborted, *one;
+
+    if (zipccl_shim_comms_alive(device) > 0)
+        return;
+    pthread_mutex_lock(&aborted_lock);
+    while ((one = *at) != NULL) {
+        if (one->device != device) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        one->next = mine;
+        mine = one;
+    }
+    pthread_mutex_unlock(&aborted_lock);
+    while ((one = mine) != NULL) {
+        mine = one->next;
+        table->destroy(one->engine);
+        free(one);
+    }
+}
+
 void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort)
 {
     struct zipccl_gpu_comm *engine;
@@ -189,15 +244,12 @@ void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort)
     else if (!interrupt(comm))
         return;
     engine = comm->engine;
+    if (engine != NULL)
+        zipccl_shim_engine_note(comm);
     comm->engine = NULL;
     zipccl_shim_messages_destroy(comm, abort);
-    if (engine != NULL) {
-        pthread_mutex_lock(&comm->lock);
-        for (int op = 0; op < ZIPCCL_NUM_OPS; op++)
-            table->get_stats(engine, (enum zipccl_op)op, &comm->counts.coded[op]);
-        pthread_mutex_unlock(&comm->lock);
+    if (engine != NULL && !(abort && put_off(engine, comm->device)))
         table->destroy(engine);
-    }
     pthread_rwlock_unlock(&comm->engine_lock);
 }
 
@@ -214,4 +266,11 @@ ncclResult_t zipccl_shim_engine_result(zipccl_status status)
     case ZIPCCL_ERR_TIMEOUT: return ncclRemoteError;
     default: return ncclInternalError;
     }
+}
+
+ncclResult_t zipccl_shim_engine_said(struct zipccl_shim_comm *comm, zipccl_status status)
+{
+    return status == ZIPCCL_OK ? ncclSuccess
+                               : zipccl_shim_fault(comm, zipccl_shim_engine_result(status), "%s",
+                                                   table->error(comm->engine));
 }

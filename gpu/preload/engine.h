@@ -26,12 +26,28 @@ bool zipccl_shim_engine_create(struct zipccl_shim_comm *comm, struct zipccl_erro
                                bool *because);
 
 /*
- * Fold its statistics into 'comm' and destroy it; 'abort': without waiting for what is under way, and
- * a call that stays inside NCCL for seconds keeps the engine until the process ends.
+ * Fold its statistics into 'comm' and destroy it; 'abort': without waiting for what is under way, its memory
+ * goes with zipccl_shim_engine_reap(), and a call that stays inside NCCL for seconds keeps the engine until the
+ * process ends.
  */
 void zipccl_shim_engine_destroy(struct zipccl_shim_comm *comm, bool abort);
 
+/*
+ * Keep its statistics with the counts of 'comm'; by the thread that has made a call, before it lets another
+ * one in.  So those who print them, at any time, need not look into a back end that works.
+ */
+void zipccl_shim_engine_note(struct zipccl_shim_comm *comm);
+
+/*
+ * Destroy those of 'device' that were aborted, once no communicator is left there: to free device memory is to
+ * wait for the device, which another communicator, that nobody has aborted yet, may keep busy for ever.
+ */
+void zipccl_shim_engine_reap(int device);
+
 /* What NCCL would call 'status'. */
 ncclResult_t zipccl_shim_engine_result(zipccl_status status);
+
+/* The same for what a call into the back end of 'comm' returned, whose text is kept for ncclGetLastError(). */
+ncclResult_t zipccl_shim_engine_said(struct zipccl_shim_comm *comm, zipccl_status status);
 
 #endif

@@ -6,8 +6,10 @@
 #include "gpu/preload/group.h"
 
 #include "gpu/preload/control.h"
+#include "gpu/preload/counts.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/shim.h"
 #include "gpu/preload/verify.h"
 
@@ -55,6 +57,7 @@ static ncclResult_t push(struct zipccl_shim_comm *comm, const struct zipccl_shim
 {
     if (!grow((void **)&queue.items, queue.n, &queue.room, sizeof *queue.items))
         return ncclSystemError;
+    zipccl_shim_comm_hold(comm);
     queue.items[queue.n++] = (struct item){comm, *call, reason};
     return ncclSuccess;
 }
@@ -70,10 +73,12 @@ void zipccl_shim_group_touch(struct zipccl_shim_comm *comm)
     for (size_t i = 0; i < queue.ntouched; i++)
         if (queue.touched[i] == comm)
             return;
-    if (comm->plain == ZIPCCL_SHIM_TAKEN &&
-        grow((void **)&queue.touched, queue.ntouched, &queue.touched_room,
-             sizeof(struct zipccl_shim_comm *)))
-        queue.touched[queue.ntouched++] = comm;
+    if (comm->plain != ZIPCCL_SHIM_TAKEN ||
+        !grow((void **)&queue.touched, queue.ntouched, &queue.touched_room,
+              sizeof(struct zipccl_shim_comm *)))
+        return;
+    zipccl_shim_comm_hold(comm);
+    queue.touched[queue.ntouched++] = comm;
 }
 
 /* The part of a verdict on a send or receive that its other end shares whatever the message is. */
@@ -138,6 +143,21 @@ static struct zipccl_gpu_p2p p2p_of(const struct zipccl_shim_call *call)
                                    (enum zipccl_dtype)call->dtype};
 }
 
+/* The same to NCCL, in a group: the back end has gone meanwhile. */
+static ncclResult_t issue_late(struct zipccl_shim_comm *comm, const struct item *items, size_t n)
+{
+    const struct zipccl_nccl *nccl = zipccl_nccl_get();
+    ncclResult_t result = nccl->ncclGroupStart(), ended;
+
+    if (result != ncclSuccess)
+        return result;
+    for (size_t i = 0; i < n && result == ncclSuccess; i++)
+        if (items[i].reason == ZIPCCL_SHIM_TAKEN)
+            result = zipccl_shim_issue_late(comm, &items[i].call);
+    ended = nccl->ncclGroupEnd();
+    return result == ncclSuccess ? zipccl_shim_nccl_said(comm, ended) : result;
+}
+
 /* Sends and receives to the back end, in one call for all of one communicator. */
 static ncclResult_t give_p2p(struct zipccl_shim_comm *comm, const struct item *items, size_t n)
 {
@@ -145,8 +165,8 @@ static ncclResult_t give_p2p(struct zipccl_shim_comm *comm, const struct item *i
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
     cudaStream_t stream = items[0].call.stream;
     ncclResult_t result = ncclSuccess;
+    struct zipccl_cuda_place before;
     size_t nops = 0;
-    int before;
 
     if (ops == NULL)
         return ncclSystemError;
@@ -157,20 +177,21 @@ static ncclResult_t give_p2p(struct zipccl_shim_comm *comm, const struct item *i
     if (comm->engine == NULL || cuda == NULL || !zipccl_cuda_enter(cuda, comm->device, &before)) {
         pthread_rwlock_unlock(&comm->engine_lock);
         free(ops);
-        return ncclInvalidUsage;
+        return issue_late(comm, items, n);
     }
     pthread_mutex_lock(&comm->call_lock);
     for (size_t i = 1; i < n && result == ncclSuccess; i++)
         result = zipccl_cuda_join(cuda, items[i].call.stream, stream);
     if (result == ncclSuccess)
-        result = zipccl_shim_engine_result(
-            zipccl_shim_engine_table()->group(ops, nops, comm->engine, stream));
+        result = zipccl_shim_engine_said(
+            comm, zipccl_shim_engine_table()->group(ops, nops, comm->engine, stream));
     for (size_t i = 1; i < n && result == ncclSuccess; i++)
         result = zipccl_cuda_join(cuda, stream, items[i].call.stream);
     if (result == ncclSuccess)
         result = zipccl_shim_check_p2p(comm, ops, nops, stream);
+    zipccl_shim_engine_note(comm);
     pthread_mutex_unlock(&comm->call_lock);
-    zipccl_cuda_leave(cuda, before);
+    zipccl_cuda_leave(cuda, &before);
     pthread_rwlock_unlock(&comm->engine_lock);
     free(ops);
     return result;
@@ -185,11 +206,13 @@ ncclResult_t zipccl_shim_group_p2p(struct zipccl_shim_comm *comm,
     if (zipccl_shim_thread.depth > 0) {
         ncclResult_t result = push(comm, call, reason);
 
-        return reason == ZIPCCL_SHIM_TAKEN || result != ncclSuccess ? result
-                                                                    : zipccl_shim_issue(call);
+        return reason == ZIPCCL_SHIM_TAKEN || result != ncclSuccess
+                   ? result
+                   : zipccl_shim_nccl_said(comm, zipccl_shim_issue(call));
     }
     count_p2p(&alone, 1);
-    return reason == ZIPCCL_SHIM_TAKEN ? give_p2p(comm, &alone, 1) : zipccl_shim_issue(call);
+    return reason == ZIPCCL_SHIM_TAKEN ? give_p2p(comm, &alone, 1)
+                                       : zipccl_shim_nccl_said(comm, zipccl_shim_issue(call));
 }
 
 ncclResult_t zipccl_shim_group_birth(const struct zipccl_shim_birth *birth)
@@ -271,15 +294,26 @@ static ncclResult_t run_queue(void)
 
 static void forget(void)
 {
+    for (size_t i = 0; i < queue.n; i++)
+        zipccl_shim_comm_put(queue.items[i].comm);
+    for (size_t i = 0; i < queue.ntouched; i++)
+        zipccl_shim_comm_put(queue.touched[i]);
     free(queue.items);
     free(queue.births);
     free(queue.touched);
     memset(&queue, 0, sizeof queue);
 }
 
-/* After NCCL's own outermost end. */
-static ncclResult_t finish(ncclResult_t result)
+/*
+ * After NCCL's own outermost end.  That it is still in progress is about communicators that do not block, of
+ * which nothing waits here.
+ */
+static ncclResult_t finish(ncclResult_t ended)
 {
+    ncclResult_t result = ended == ncclInProgress ? ncclSuccess : ended;
+
+    for (size_t i = 0; i < queue.nbirths && ended == ncclInProgress; i++)
+        queue.births[i].plain = ZIPCCL_SHIM_NONBLOCKING;
     if (result == ncclSuccess && queue.nbirths > 0)
         result = zipccl_shim_settle(queue.births, queue.nbirths);
     if (result == ncclSuccess && queue.n > 0)
@@ -287,7 +321,7 @@ static ncclResult_t finish(ncclResult_t result)
     for (size_t i = 0; i < queue.ntouched && result == ncclSuccess; i++)
         result = zipccl_shim_control_step(queue.touched[i]);
     forget();
-    return result;
+    return result == ncclSuccess ? ended : result;
 }
 
 ZIPCCL_SHIM_EXPORT ncclResult_t ncclGroupStart(void)
@@ -315,7 +349,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclGroupEnd(void)
     if (zipccl_shim_thread.inside > 0)
         return nccl->ncclGroupEnd();
     zipccl_shim_thread.inside++;
-    result = nccl->ncclGroupEnd();
+    result = zipccl_shim_nccl_said(NULL, nccl->ncclGroupEnd());
     if (zipccl_shim_thread.depth > 0 && --zipccl_shim_thread.depth == 0)
         result = finish(result);
     zipccl_shim_thread.inside--;
@@ -336,7 +370,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
     if (zipccl_shim_thread.depth == 1) {
         for (size_t i = 0; i < queue.n && result == ncclSuccess; i++)
             if (queue.items[i].reason == ZIPCCL_SHIM_TAKEN)
-                result = zipccl_shim_issue(&queue.items[i].call);
+                result = zipccl_shim_issue_late(queue.items[i].comm, &queue.items[i].call);
         forget();
     }
     ended = nccl->ncclGroupSimulateEnd(info);

@@ -10,8 +10,10 @@
 #include "gpu/preload/control.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/group.h"
 #include "gpu/preload/log.h"
+#include "gpu/preload/pool.h"
 #include "gpu/preload/report.h"
 #include "gpu/preload/shim.h"
 
@@ -29,32 +31,43 @@
     ((config) != NULL &&                                                                           \
      (config)->size >= offsetof(ncclConfig_t, member) + sizeof((config)->member))
 
-static void describe(struct zipccl_shim_birth *birth, const ncclConfig_t *config)
+static void describe(struct zipccl_shim_birth *birth, const ncclConfig_t *config, ncclResult_t made)
 {
-    if (ZIPCCL_HAS(config, blocking) && config->blocking == 0)
+    const struct zipccl_cuda *cuda = zipccl_cuda_get();
+
+    if (cuda == NULL || cuda->cudaGetDevice(&birth->device) != cudaSuccess)
+        birth->device = 0;
+    /* NCCL_COMM_BLOCKING=0 shows in the result alone. */
+    if ((ZIPCCL_HAS(config, blocking) && config->blocking == 0) || made == ncclInProgress)
         birth->plain = ZIPCCL_SHIM_NONBLOCKING;
     if (ZIPCCL_HAS(config, commName) && config->commName != NULL)
         (void)snprintf(birth->name, sizeof birth->name, "%s", config->commName);
 }
 
+#define BIRTH(comm, its_rank, its_nranks)                                                          \
+    (struct zipccl_shim_birth)                                                                     \
+    {                                                                                              \
+        .handle = (comm), .plain = ZIPCCL_SHIM_TAKEN, .rank = (its_rank), .nranks = (its_nranks)   \
+    }
+
 /* A communicator of 'ids': of a rank of this library whatever its mode, if the ids are marked. */
-static ncclResult_t born_of_ids(ncclComm_t *handle, const ncclUniqueId *ids, int n,
+static ncclResult_t born_of_ids(struct zipccl_shim_birth birth, const ncclUniqueId *ids, int n,
                                 const ncclConfig_t *config, ncclResult_t made)
 {
-    struct zipccl_shim_birth birth = {handle, zipccl_shim_marked(ids, n), ZIPCCL_SHIM_TAKEN, ""};
     ncclResult_t result;
 
-    describe(&birth, config);
     if (made != ncclSuccess && made != ncclInProgress)
+        return zipccl_shim_nccl_said(NULL, made);
+    birth.uid = zipccl_shim_marked(ids, n);
+    if (birth.uid == 0 && !zipccl_shim.active)
         return made;
+    describe(&birth, config, made);
     if (birth.uid == 0 && zipccl_shim.active && birth.plain == ZIPCCL_SHIM_TAKEN) {
         birth.plain = ZIPCCL_SHIM_STRANGER;
         zipccl_log_warn_once("stranger",
                              "the rank that made the unique id of a communicator runs without "
                              "zipccl, or off; its calls are plain NCCL");
     }
-    if (birth.uid == 0 && !zipccl_shim.active)
-        return made;
     result = zipccl_shim_group_birth(&birth);
     return result == ncclSuccess ? made : result;
 }
@@ -87,7 +100,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, n
     zipccl_shim_say_hello();
     zipccl_shim_thread.inside++;
     result = nccl->ncclCommInitRank(comm, nranks, id, rank);
-    result = born_of_ids(comm, &id, 1, NULL, result);
+    result = born_of_ids(BIRTH(comm, rank, nranks), &id, 1, NULL, result);
     zipccl_shim_thread.inside--;
     return result;
 }
@@ -104,7 +117,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nra
     zipccl_shim_say_hello();
     zipccl_shim_thread.inside++;
     result = nccl->ncclCommInitRankConfig(comm, nranks, id, rank, config);
-    result = born_of_ids(comm, &id, 1, config, result);
+    result = born_of_ids(BIRTH(comm, rank, nranks), &id, 1, config, result);
     zipccl_shim_thread.inside--;
     return result;
 }
@@ -121,7 +134,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int n
     zipccl_shim_say_hello();
     zipccl_shim_thread.inside++;
     result = nccl->ncclCommInitRankScalable(comm, nranks, rank, nids, ids, config);
-    result = born_of_ids(comm, ids, nids, config, result);
+    result = born_of_ids(BIRTH(comm, rank, nranks), ids, nids, config, result);
     zipccl_shim_thread.inside--;
     return result;
 }
@@ -143,8 +156,9 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const 
     if (result == ncclSuccess && births != NULL && zipccl_cuda_get() != NULL) {
         zipccl_shim_mark(&made);
         for (int i = 0; i < n; i++)
-            births[i] = (struct zipccl_shim_birth){&comms[i], zipccl_shim_marked(&made, 1),
-                                                   ZIPCCL_SHIM_TAKEN, ""};
+            births[i] = (struct zipccl_shim_birth){.handle = &comms[i],
+                                                   .uid = zipccl_shim_marked(&made, 1),
+                                                   .plain = ZIPCCL_SHIM_TAKEN};
         result = zipccl_shim_settle(births, (size_t)n);
     }
     free(births);
@@ -154,24 +168,31 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const 
 
 /* A child of 'parent': its members have agreed already that they all have this library. */
 static ncclResult_t born_of_parent(ncclComm_t parent, ncclComm_t *handle, uint64_t detail,
-                                   const ncclConfig_t *config, ncclResult_t made)
+                                   bool shrunk, const ncclConfig_t *config, ncclResult_t made)
 {
-    struct zipccl_shim_comm *from = zipccl_shim_comm_find(parent);
-    struct zipccl_shim_birth birth = {handle, 0, ZIPCCL_SHIM_UNKNOWN, ""};
-    ncclResult_t result;
+    struct zipccl_shim_comm *from = zipccl_shim_comm_get(parent);
+    struct zipccl_shim_birth birth = {.handle = handle};
+    ncclResult_t result = ncclSuccess;
+    int stopped;
 
-    if (from == NULL || (made != ncclSuccess && made != ncclInProgress))
+    if (from == NULL || (made != ncclSuccess && made != ncclInProgress)) {
+        (void)zipccl_shim_nccl_said(from, made);
+        zipccl_shim_comm_put(from);
         return made;
+    }
+    stopped = __atomic_load_n(&from->stopped, __ATOMIC_RELAXED);
     birth.plain = from->plain;
     /* What is about the parent alone does not pass to its children. */
     if (birth.plain == ZIPCCL_SHIM_GROUP || birth.plain == ZIPCCL_SHIM_ONE_RANK)
         birth.plain = ZIPCCL_SHIM_TAKEN;
     /* What was ended on all ranks at one call stays ended. */
     if (birth.plain == ZIPCCL_SHIM_TAKEN &&
-        (from->stopped == ZIPCCL_SHIM_SWITCHED_OFF || from->stopped == ZIPCCL_SHIM_DISABLED))
-        birth.plain = (enum zipccl_shim_reason)from->stopped;
-    birth.uid = zipccl_shim_derive(from->uid, ++from->splits, detail);
-    describe(&birth, config);
+        (stopped == ZIPCCL_SHIM_SWITCHED_OFF || stopped == ZIPCCL_SHIM_DISABLED))
+        birth.plain = (enum zipccl_shim_reason)stopped;
+    birth.uid = zipccl_shim_derive(
+        from->uid, shrunk ? UINT64_MAX - ++from->shrinks[detail % 16] : ++from->splits, detail);
+    zipccl_shim_comm_put(from);
+    describe(&birth, config, made);
     result = zipccl_shim_group_birth(&birth);
     return result == ncclSuccess ? made : result;
 }
@@ -185,9 +206,10 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int ke
     if (zipccl_shim_forwards())
         return nccl->ncclCommSplit(comm, color, key, out, config);
     zipccl_shim_thread.inside++;
-    *out = NULL; /* so it stays for a rank without a color */
+    if (out != NULL)
+        *out = NULL; /* so it stays for a rank without a color */
     result = nccl->ncclCommSplit(comm, color, key, out, config);
-    result = born_of_parent(comm, out, (uint64_t)(unsigned)color, config, result);
+    result = born_of_parent(comm, out, (uint64_t)(unsigned)color, false, config, result);
     zipccl_shim_thread.inside--;
     return result;
 }
@@ -195,10 +217,10 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int ke
 /* Take leave of 'handle' before NCCL does. */
 static void leave(ncclComm_t handle, bool abort, bool remove)
 {
-    struct zipccl_shim_comm *comm = zipccl_shim_comm_find(handle);
+    struct zipccl_shim_comm *comm = zipccl_shim_comm_get(handle);
     const struct zipccl_cuda *cuda = zipccl_cuda_get();
+    struct zipccl_cuda_place before;
     bool entered;
-    int before;
 
     if (comm == NULL)
         return;
@@ -210,29 +232,40 @@ static void leave(ncclComm_t handle, bool abort, bool remove)
     entered = cuda != NULL && zipccl_cuda_enter(cuda, comm->device, &before);
     zipccl_shim_engine_destroy(comm, abort);
     zipccl_shim_control_destroy(comm, abort);
-    if (entered)
-        zipccl_cuda_leave(cuda, before);
-    if (remove) {
+    if (remove)
         zipccl_shim_comm_remove(comm);
-        /* Many a job ends without the process's usual end. */
-        if (zipccl_shim_comm_alive() == 0)
-            zipccl_shim_report_file();
+    if (entered) {
+        if (remove && !abort && zipccl_shim_comms_alive(comm->device) == 0) {
+            zipccl_shim_engine_reap(comm->device);
+            zipccl_shim_pool_empty(cuda, comm->device);
+        }
+        zipccl_cuda_leave(cuda, &before);
     }
+    zipccl_shim_comm_put(comm);
+    /* Many a job ends without the process's usual end. */
+    if (remove && zipccl_shim_comms_alive(-1) == 0)
+        zipccl_shim_report_file();
 }
 
 ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int nexcluded,
                                                ncclComm_t *out, ncclConfig_t *config, int flags)
 {
+    uint64_t left_out = 0;
     ncclResult_t result;
 
     ZIPCCL_NEED(ncclCommShrink);
     if (zipccl_shim_forwards())
         return nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
     zipccl_shim_thread.inside++;
+    if (out != NULL)
+        *out = NULL;
+    /* In any order, since it need not be the same on all ranks. */
+    for (int i = 0; i < nexcluded && excluded != NULL; i++)
+        left_out += zipccl_shim_derive(1, 0, (uint64_t)(unsigned)excluded[i]);
     if ((flags & NCCL_SHRINK_ABORT) != 0)
         leave(comm, true, false);
     result = nccl->ncclCommShrink(comm, excluded, nexcluded, out, config, flags);
-    result = born_of_parent(comm, out, UINT64_MAX, config, result);
+    result = born_of_parent(comm, out, left_out, true, config, result);
     zipccl_shim_thread.inside--;
     return result;
 }
@@ -245,7 +278,7 @@ ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, i
         return nccl->name(__VA_ARGS__);                                                            \
     zipccl_shim_thread.inside++;                                                                   \
     leave(comm, abort, remove);                                                                    \
-    result = nccl->name(__VA_ARGS__);                                                              \
+    result = zipccl_shim_nccl_said(NULL, nccl->name(__VA_ARGS__));                                 \
     zipccl_shim_thread.inside--;                                                                   \
     return result;
 
@@ -268,8 +301,10 @@ ZIPCCL_SHIM_EXPORT ncclResult_t
     struct zipccl_shim_comm *record;
 
     ZIPCCL_NEED(ncclCommWindowRegister);
-    if (!zipccl_shim_forwards() && (record = zipccl_shim_comm_find(comm)) != NULL)
+    if (!zipccl_shim_forwards() && (record = zipccl_shim_comm_get(comm)) != NULL) {
         zipccl_shim_comm_stop(record, ZIPCCL_SHIM_WINDOW);
+        zipccl_shim_comm_put(record);
+    }
     return nccl->ncclCommWindowRegister(comm, buff, size, win, flags);
 }
 
@@ -277,50 +312,64 @@ ZIPCCL_SHIM_EXPORT ncclResult_t
  * The back end's state after NCCL's own: what failed later is told where the job looks for it.  While a call
  * is inside, it looks itself, and returns what it finds; another thread must not look then, nor wait.
  */
-static zipccl_status late_error(ncclComm_t handle, struct zipccl_error *error)
+static ncclResult_t late_error(struct zipccl_shim_comm *comm)
 {
-    struct zipccl_shim_comm *comm = zipccl_shim_comm_find(handle);
+    ncclResult_t result = (ncclResult_t)__atomic_load_n(&comm->failed, __ATOMIC_ACQUIRE);
+    const struct zipccl_cuda *cuda = zipccl_cuda_get();
+    struct zipccl_error error = {""};
     zipccl_status status = ZIPCCL_OK;
+    enum cudaStreamCaptureMode before;
 
-    if (comm == NULL)
-        return ZIPCCL_OK;
-    if (__atomic_load_n(&comm->failed, __ATOMIC_ACQUIRE) != ncclSuccess)
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "what the control file says could not be shared");
+    if (result != ncclSuccess)
+        return zipccl_shim_fault_again(comm, result);
     /* Who aborts holds the lock for writing and is not to be waited for here. */
     if (pthread_rwlock_tryrdlock(&comm->engine_lock) != 0)
-        return ZIPCCL_OK;
+        return ncclSuccess;
     if (pthread_mutex_trylock(&comm->call_lock) == 0) {
-        if (comm->engine != NULL)
-            status = zipccl_shim_engine_table()->async_error(comm->engine, error);
+        /* A watchdog asks, also while another thread captures. */
+        if (comm->engine != NULL && cuda != NULL && zipccl_cuda_relax(cuda, &before)) {
+            status = zipccl_shim_engine_table()->async_error(comm->engine, &error);
+            zipccl_cuda_restore(cuda, before);
+        }
         pthread_mutex_unlock(&comm->call_lock);
     }
     pthread_rwlock_unlock(&comm->engine_lock);
-    return status;
+    return status == ZIPCCL_OK
+               ? ncclSuccess
+               : zipccl_shim_fault(comm, zipccl_shim_engine_result(status), "%s", error.text);
 }
 
 ZIPCCL_SHIM_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 {
-    struct zipccl_error error = {""};
+    struct zipccl_shim_comm *record;
     ncclResult_t result;
 
     ZIPCCL_NEED(ncclCommGetAsyncError);
     result = nccl->ncclCommGetAsyncError(comm, out);
-    if (!zipccl_shim_forwards() && result == ncclSuccess && *out == ncclSuccess)
-        *out = zipccl_shim_engine_result(late_error(comm, &error));
+    if (zipccl_shim_forwards() || result != ncclSuccess || *out != ncclSuccess)
+        return result;
+    record = zipccl_shim_comm_get(comm);
+    if (record != NULL)
+        *out = late_error(record);
+    zipccl_shim_comm_put(record);
     return result;
 }
 
+/* Of the communicator, or, as PyTorch asks, without one: what this thread met last. */
 ZIPCCL_SHIM_EXPORT const char *ncclGetLastError(ncclComm_t comm)
 {
-    static __thread char text[600];
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
-    struct zipccl_error error = {""};
+    struct zipccl_shim_comm *record;
+    const char *text;
 
     if (nccl->ncclGetLastError == NULL)
         return zipccl_nccl_missing_text("ncclGetLastError");
-    if (!zipccl_shim_forwards() && comm != NULL && late_error(comm, &error) != ZIPCCL_OK) {
-        (void)snprintf(text, sizeof text, "zipccl: %s", error.text);
-        return text;
-    }
-    return nccl->ncclGetLastError(comm);
+    if (zipccl_shim_forwards())
+        return nccl->ncclGetLastError(comm);
+    record = zipccl_shim_comm_get(comm);
+    if (record != NULL)
+        (void)late_error(record);
+    text = zipccl_shim_fault_text(record);
+    zipccl_shim_comm_put(record);
+    return text != NULL ? text : nccl->ncclGetLastError(comm);
 }

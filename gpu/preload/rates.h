@@ -1,8 +1,8 @@
 /*
  * rates.h - what the cost model takes for links and codec: assumed, or from the file ZIPCCL_CLUSTER
  *
- * The file has a line "name value" for each member of struct zipccl_cost_params that differs, in
- * bytes per second and seconds, and lines with '#'; 'zipccl cluster rates NAME' prints one.
+ * The file is a cluster as plain text, as 'zipccl cluster plain NAME' prints it and models/ reads it.  It is
+ * read whole, and none but a regular file is waited for.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Read 'path', "" for none; false if it cannot be used, with file, line and what was expected. */
+/* Read 'path', "" for none; false if it cannot be used, with file, line or key, and what was expected. */
 bool zipccl_shim_rates_read(const char *path, char *problem, size_t room);
 
 /* The rates, and in words where they are from ('source' may be NULL). */

@@ -5,6 +5,7 @@
  */
 #include "gpu/preload/report.h"
 
+#include "gpu/preload/counts.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/predict.h"
 #include "gpu/preload/rates.h"
@@ -63,11 +64,16 @@ static void print_coded(FILE *out, const struct zipccl_shim_totals *t)
 
 static void print_verified(FILE *out, const struct zipccl_shim_totals *t)
 {
-    for (int op = 0; op < ZIPCCL_SHIM_NUM_OPS; op++)
-        if (t->verified[op] + t->unverified[op] > 0)
-            fprintf(out, "verified %s: %llu calls equal, %llu not checked\n",
+    for (int op = 0; op < ZIPCCL_SHIM_NUM_OPS; op++) {
+        const uint64_t *n = t->checks[op];
+
+        if (n[ZIPCCL_SHIM_EQUAL] + n[ZIPCCL_SHIM_DIFFERENT] + n[ZIPCCL_SHIM_UNCHECKED] > 0)
+            fprintf(out, "verified %s: %llu calls equal, %llu not, %llu not checked\n",
                     zipccl_shim_op_name((enum zipccl_shim_op)op),
-                    (unsigned long long)t->verified[op], (unsigned long long)t->unverified[op]);
+                    (unsigned long long)n[ZIPCCL_SHIM_EQUAL],
+                    (unsigned long long)n[ZIPCCL_SHIM_DIFFERENT],
+                    (unsigned long long)n[ZIPCCL_SHIM_UNCHECKED]);
+    }
 }
 
 /* Seconds that are predicted, of calls that would be compressed and of those that could be. */
@@ -124,9 +130,14 @@ static void print_prediction(FILE *out)
     fprintf(out, "%-12s %5s %5s %-15s %-8s %9s %9s %11s %11s %11s  %-8s %s\n", "group", "ranks",
             "nodes", "op", "type", "MB a call", "calls", "NCCL ms", "best raw ms", "on ms",
             "selected", "plan in mode on");
-    for (struct zipccl_shim_comm *comm = zipccl_shim_comm_first(); comm != NULL; comm = comm->next)
-        for (size_t i = 0; i < comm->counts.nkinds; i++)
-            print_kind(out, comm, &comm->counts.kinds[i], &selected, &more);
+    for (struct zipccl_shim_comm *c = zipccl_shim_comms_lock(); c != NULL;
+         c = zipccl_shim_comms_next(c)) {
+        pthread_mutex_lock(&c->lock);
+        for (size_t i = 0; i < c->counts.nkinds; i++)
+            print_kind(out, c, &c->counts.kinds[i], &selected, &more);
+        pthread_mutex_unlock(&c->lock);
+    }
+    zipccl_shim_comms_unlock();
     print_sums(out, "selected calls", &selected);
     print_sums(
         out, "calls not selected (ZIPCCL_OPS, ZIPCCL_REDUCTIONS, ZIPCCL_MIN_BYTES, ZIPCCL_GROUPS)",
@@ -143,9 +154,12 @@ void zipccl_shim_report(void)
     size_t n = 0;
     FILE *out;
 
-    for (struct zipccl_shim_comm *comm = zipccl_shim_comm_first(); comm != NULL;
-         comm = comm->next, n++)
+    for (struct zipccl_shim_comm *comm = zipccl_shim_comms_lock(); comm != NULL;
+         comm = zipccl_shim_comms_next(comm)) {
         zipccl_shim_totals_add(&totals, comm);
+        n += comm->ncomms;
+    }
+    zipccl_shim_comms_unlock();
     if (n == 0)
         return;
     zipccl_shim_report_file();

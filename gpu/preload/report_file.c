@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "gpu/preload/counts.h"
 #include "gpu/preload/log.h"
 #include "gpu/preload/report.h"
 #include "gpu/preload/shim.h"
@@ -54,9 +55,11 @@ static void put_ops(FILE *out, const struct zipccl_shim_totals *t)
             continue;
         fprintf(out,
                 "%s\n    {\"op\": \"%s\", \"calls\": %" PRIu64 ", \"bytes\": %" PRIu64
-                ", \"verified\": %" PRIu64 ", \"not_verified\": %" PRIu64 ", \"became\": ",
+                ", \"verified\": %" PRIu64 ", \"different\": %" PRIu64
+                ", \"not_verified\": %" PRIu64 ", \"became\": ",
                 comma, zipccl_shim_op_name((enum zipccl_shim_op)op), t->calls[op], t->bytes[op],
-                t->verified[op], t->unverified[op]);
+                t->checks[op][ZIPCCL_SHIM_EQUAL], t->checks[op][ZIPCCL_SHIM_DIFFERENT],
+                t->checks[op][ZIPCCL_SHIM_UNCHECKED]);
         put_reasons(out, t->reasons[op]);
         fputs("}", out);
         comma = ",";
@@ -98,19 +101,20 @@ static void put_coded(FILE *out, const struct zipccl_shim_totals *t)
 
 static void put_comm(FILE *out, struct zipccl_shim_comm *comm)
 {
+    int stopped = __atomic_load_n(&comm->stopped, __ATOMIC_RELAXED);
     const char *comma = "";
 
     fputs("\n    {\"name\": ", out);
     put_string(out, comm->name);
     fprintf(out,
-            ", \"rank\": %d, \"ranks\": %d, \"nodes\": %u, \"collectives\": %" PRIu64
-            ", \"plain\": \"%s\", \"stopped\": \"%s\", \"kinds\": [",
-            comm->rank, comm->nranks, comm->topology != NULL ? comm->topology->nnodes : 0,
-            comm->collectives,
+            ", \"communicators\": %zu, \"rank\": %d, \"ranks\": %d, \"nodes\": %u, "
+            "\"collectives\": %" PRIu64 ", \"plain\": \"%s\", \"stopped\": \"%s\", \"kinds\": [",
+            comm->ncomms, comm->rank, comm->nranks,
+            comm->topology != NULL ? comm->topology->nnodes : 0,
+            __atomic_load_n(&comm->collectives, __ATOMIC_RELAXED),
             comm->plain != ZIPCCL_SHIM_TAKEN ? zipccl_shim_reason_text(comm->plain) : "",
-            comm->stopped != ZIPCCL_SHIM_TAKEN
-                ? zipccl_shim_reason_text((enum zipccl_shim_reason)comm->stopped)
-                : "");
+            stopped != ZIPCCL_SHIM_TAKEN ? zipccl_shim_reason_text((enum zipccl_shim_reason)stopped)
+                                         : "");
     pthread_mutex_lock(&comm->lock);
     for (size_t i = 0; i < comm->counts.nkinds; i++) {
         const struct zipccl_shim_kind *k = &comm->counts.kinds[i];
@@ -132,9 +136,10 @@ static void put_all(FILE *out)
     const struct zipccl_shim_settings *settings = &zipccl_shim.settings;
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
     struct zipccl_shim_totals totals = {0};
+    struct zipccl_shim_comm *first = zipccl_shim_comms_lock();
     const char *comma = "";
 
-    for (struct zipccl_shim_comm *c = zipccl_shim_comm_first(); c != NULL; c = c->next)
+    for (struct zipccl_shim_comm *c = first; c != NULL; c = zipccl_shim_comms_next(c))
         zipccl_shim_totals_add(&totals, c);
     fprintf(out,
             "{\n  \"schema\": \"zipccl-preload\", \"schema_version\": 1,\n  \"mode\": \"%s\", "
@@ -146,11 +151,12 @@ static void put_all(FILE *out)
     put_ops(out, &totals);
     put_coded(out, &totals);
     fputs("  \"communicators\": [", out);
-    for (struct zipccl_shim_comm *c = zipccl_shim_comm_first(); c != NULL; c = c->next) {
+    for (struct zipccl_shim_comm *c = first; c != NULL; c = zipccl_shim_comms_next(c)) {
         fputs(comma, out);
         put_comm(out, c);
         comma = ",";
     }
+    zipccl_shim_comms_unlock();
     fputs("]\n}\n", out);
 }
 

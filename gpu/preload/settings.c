@@ -22,6 +22,16 @@ const char *zipccl_shim_op_name(enum zipccl_shim_op op)
     return op_names[op];
 }
 
+void zipccl_shim_ops_text(const struct zipccl_shim_settings *settings, char *out, size_t room)
+{
+    size_t n = 0;
+
+    (void)snprintf(out, room, "none");
+    for (size_t i = 0; i < ZIPCCL_SHIM_NUM_OPS && n < room; i++)
+        if (settings->compress[i] && i != ZIPCCL_SHIM_ALLTOALLV) /* which is sendrecv's name */
+            n += (size_t)snprintf(out + n, room - n, "%s%s", n > 0 ? "," : "", op_names[i]);
+}
+
 const char *zipccl_shim_mode_name(enum zipccl_shim_mode mode)
 {
     return mode == ZIPCCL_SHIM_OFF ? "off" : mode == ZIPCCL_SHIM_OBSERVE ? "observe" : "on";
@@ -118,10 +128,12 @@ static void read_mode(struct reader *r, struct zipccl_shim_settings *out)
 static void read_ops(struct reader *r, const char *name, const char *list, bool moves,
                      struct zipccl_shim_settings *out)
 {
-    const char *expected = moves ? "a list of all_gather, alltoall, sendrecv, broadcast, "
+    const char *expected = moves ? "none, or a list of all_gather, alltoall, sendrecv, broadcast, "
                                    "reduce_scatter, all_reduce"
                                  : "a list of reduce_scatter, all_reduce";
 
+    if (moves && strcmp(list, "none") == 0)
+        return;
     for (const char *at = list; *at != '\0';) {
         size_t length = strcspn(at, ","), i;
 

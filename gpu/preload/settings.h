@@ -34,7 +34,7 @@ enum zipccl_shim_op {
 
 struct zipccl_shim_settings {
     enum zipccl_shim_mode mode;
-    bool compress[ZIPCCL_SHIM_NUM_OPS]; /* ZIPCCL_OPS, ZIPCCL_REDUCTIONS */
+    bool compress[ZIPCCL_SHIM_NUM_OPS]; /* ZIPCCL_OPS, and ZIPCCL_REDUCTIONS besides */
     bool always;                        /* ZIPCCL_CHOOSE=always: whatever the cost model says */
     size_t min_bytes;                   /* ZIPCCL_MIN_BYTES */
     size_t memory_bytes;                /* ZIPCCL_MEMORY, a communicator's staging at most */
@@ -70,6 +70,9 @@ uint64_t zipccl_shim_settings_digest(const struct zipccl_shim_settings *settings
  * ranks  [nranks] numbers of its members in the job; NULL if the launcher did not tell them
  */
 bool zipccl_shim_group_selected(const char *groups, const char *name, const int *ranks, int nranks);
+
+/* The ops that are compressed, with commas between; "none". */
+void zipccl_shim_ops_text(const struct zipccl_shim_settings *settings, char *out, size_t room);
 
 const char *zipccl_shim_op_name(enum zipccl_shim_op op);
 const char *zipccl_shim_mode_name(enum zipccl_shim_mode mode);

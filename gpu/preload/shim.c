@@ -57,6 +57,7 @@ void zipccl_shim_say_hello(void)
 {
     static int said;
     const struct zipccl_nccl *nccl = zipccl_nccl_get();
+    char ops[128];
 
     if (zipccl_nccl_look_twice())
         zipccl_log_warn(
@@ -68,8 +69,10 @@ void zipccl_shim_say_hello(void)
     zipccl_shim.pid = (int)getpid();
     if (problem[0] != '\0')
         zipccl_log_warn("%s; zipccl is off in this process", problem);
-    zipccl_log_info("mode %s, NCCL %d (%s, %s)", zipccl_shim_mode_name(zipccl_shim.settings.mode),
-                    nccl->version, nccl->path, nccl->found);
+    zipccl_shim_ops_text(&zipccl_shim.settings, ops, sizeof ops);
+    zipccl_log_info("mode %s, NCCL %d (%s, %s); ops: %s",
+                    zipccl_shim_mode_name(zipccl_shim.settings.mode), nccl->version, nccl->path,
+                    nccl->found, ops);
 }
 
 void zipccl_shim_stand_aside(void)

@@ -11,7 +11,7 @@
 struct zipccl_shim_totals {
     uint64_t calls[ZIPCCL_SHIM_NUM_OPS], bytes[ZIPCCL_SHIM_NUM_OPS];
     uint64_t reasons[ZIPCCL_SHIM_NUM_OPS][ZIPCCL_SHIM_NUM_REASONS];
-    uint64_t verified[ZIPCCL_SHIM_NUM_OPS], unverified[ZIPCCL_SHIM_NUM_OPS];
+    uint64_t checks[ZIPCCL_SHIM_NUM_OPS][ZIPCCL_SHIM_NUM_VERDICTS];
     struct zipccl_gpu_op_stats coded[ZIPCCL_NUM_OPS];
 };
 

@@ -6,9 +6,12 @@
 #include "gpu/preload/verify.h"
 
 #include "core/reference.h"
+#include "gpu/preload/counts.h"
 #include "gpu/preload/cuda.h"
 #include "gpu/preload/engine.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/log.h"
+#include "gpu/preload/pool.h"
 #include "gpu/preload/shim.h"
 #include "gpu/preload/verify_sums.h"
 
@@ -36,19 +39,22 @@ static void put_hex(char *out, const unsigned char *bytes, size_t size)
         (void)snprintf(out + 2 * i, 3, "%02x", bytes[size - 1 - i]);
 }
 
-void zipccl_shim_report_difference(const struct zipccl_shim_comm *comm,
+void zipccl_shim_report_difference(struct zipccl_shim_comm *comm,
                                    const struct zipccl_shim_difference *d)
 {
-    char expected[17], found[17], peer[32] = "";
+    char expected[17], found[17], peer[32] = "", text[ZIPCCL_SHIM_ERROR];
 
     put_hex(expected, d->expected, d->size);
     put_hex(found, d->found, d->size);
     if (d->peer >= 0)
         (void)snprintf(peer, sizeof peer, " of rank %d", d->peer);
-    zipccl_log_warn("VERIFY: communicator %s of %d ranks, %s, count %zu, rank %d: element %zu%s is "
-                    "0x%s, expected 0x%s by %s",
-                    comm->name[0] != '\0' ? comm->name : "without a name", comm->nranks, d->op,
-                    d->count, comm->rank, d->index, peer, found, expected, d->what);
+    (void)snprintf(text, sizeof text,
+                   "VERIFY: communicator %s of %d ranks, %s, count %zu, rank %d: element %zu%s is "
+                   "0x%s, expected 0x%s by %s",
+                   comm->name[0] != '\0' ? comm->name : "without a name", comm->nranks, d->op,
+                   d->count, comm->rank, d->index, peer, found, expected, d->what);
+    zipccl_log_warn("%s", text);
+    (void)zipccl_shim_fault(comm, ncclSuccess, "%s", text);
 }
 
 /* One call's check: buffers for a window, in device and host memory. */
@@ -67,9 +73,15 @@ static bool fetch(const struct window *w, char *host, const void *device, size_t
            cudaSuccess;
 }
 
+static bool settle_stream(const struct zipccl_cuda *cuda, const struct zipccl_shim_comm *comm,
+                          cudaStream_t stream)
+{
+    return zipccl_cuda_wait(cuda, stream, &comm->leaving) == cudaSuccess;
+}
+
 static bool settle(const struct window *w)
 {
-    return zipccl_cuda_wait(w->cuda, w->stream, &w->comm->leaving) == cudaSuccess;
+    return settle_stream(w->cuda, w->comm, w->stream);
 }
 
 static bool open_window(struct window *w, const struct zipccl_cuda *cuda,
@@ -91,16 +103,20 @@ static bool open_window(struct window *w, const struct zipccl_cuda *cuda,
     whole = w->room * w->size * ranks;
     w->plain = malloc(whole);
     w->ours = malloc(whole);
-    return w->plain != NULL && w->ours != NULL &&
-           cuda->cudaMalloc((void **)&w->d_plain, whole) == cudaSuccess;
+    w->d_plain = zipccl_shim_pool_take(cuda, comm->device, whole);
+    return w->plain != NULL && w->ours != NULL && w->d_plain != NULL;
 }
 
-static void close_window(struct window *w)
+/* 'quiet': nothing that was begun is under way any more; else the device keeps what it may write to. */
+static void close_window(struct window *w, bool quiet)
 {
-    free(w->plain);
-    free(w->ours);
-    if (w->d_plain != NULL)
-        (void)w->cuda->cudaFree(w->d_plain);
+    if (quiet) {
+        free(w->plain);
+        free(w->ours);
+        zipccl_shim_pool_give(w->d_plain);
+    } else {
+        zipccl_shim_pool_lose(w->d_plain);
+    }
 }
 
 /* Plain NCCL for elements [first, first + n) of every block, into d_plain [nranks][n]. */
@@ -245,10 +261,12 @@ ncclResult_t zipccl_shim_check_begin(struct zipccl_shim_check *check, struct zip
     check->skip = nbytes > zipccl_shim.settings.memory_bytes;
     if (check->skip)
         return ncclSuccess;
-    if (cuda->cudaMalloc(&check->d_input, nbytes) != cudaSuccess ||
+    check->d_input = zipccl_shim_pool_take(cuda, comm->device, nbytes);
+    if (check->d_input == NULL ||
         cuda->cudaMemcpyAsync(check->d_input, call->send, nbytes, cudaMemcpyDeviceToDevice,
                               call->stream) != cudaSuccess)
-        return ncclUnhandledCudaError;
+        return zipccl_shim_fault(comm, ncclUnhandledCudaError,
+                                 "ZIPCCL_VERIFY: no device memory for a copy of %zu bytes", nbytes);
     return ncclSuccess;
 }
 
@@ -327,14 +345,20 @@ ncclResult_t zipccl_shim_check_end(struct zipccl_shim_check *check, struct zipcc
         own = !equal;
         if (result == ncclSuccess)
             result = share(&w, &equal);
-        close_window(&w);
-        comm->counts.verified[op]++;
+        close_window(&w, result == ncclSuccess);
+        zipccl_shim_count_check(comm, op,
+                                result != ncclSuccess ? ZIPCCL_SHIM_UNCHECKED
+                                : own                 ? ZIPCCL_SHIM_DIFFERENT
+                                                      : ZIPCCL_SHIM_EQUAL);
         if (result == ncclSuccess && !equal)
             act(comm, own);
     } else {
-        comm->counts.unverified[op]++;
+        zipccl_shim_count_check(comm, op, ZIPCCL_SHIM_UNCHECKED);
     }
-    if (check->d_input != NULL)
-        (void)cuda->cudaFree(check->d_input);
+    if (result == ncclSuccess &&
+        (check->d_input == NULL || settle_stream(cuda, comm, call->stream)))
+        zipccl_shim_pool_give(check->d_input);
+    else
+        zipccl_shim_pool_lose(check->d_input);
     return result;
 }

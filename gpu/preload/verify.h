@@ -57,7 +57,7 @@ void zipccl_shim_messages_abort(struct zipccl_shim_comm *comm);
 ncclResult_t zipccl_shim_check_p2p(struct zipccl_shim_comm *comm, const struct zipccl_gpu_p2p *ops,
                                    size_t nops, cudaStream_t stream);
 
-/* A first difference, in words, for both of them; 'action' tells whether the process ends here. */
+/* A first difference, in words, for both of them; also told by ncclGetLastError(). */
 struct zipccl_shim_difference {
     const char *what; /* "plain NCCL", "the plan's order" */
     const char *op;
@@ -66,7 +66,7 @@ struct zipccl_shim_difference {
     const unsigned char *expected, *found;
     size_t size; /* bytes of an element */
 };
-void zipccl_shim_report_difference(const struct zipccl_shim_comm *comm,
+void zipccl_shim_report_difference(struct zipccl_shim_comm *comm,
                                    const struct zipccl_shim_difference *difference);
 
 /* The index of the first of 'n' elements of 'size' bytes that differs; n if none does. */

@@ -3,8 +3,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "gpu/preload/counts.h"
 #include "gpu/preload/cuda.h"
+#include "gpu/preload/fault.h"
 #include "gpu/preload/log.h"
+#include "gpu/preload/pool.h"
 #include "gpu/preload/shim.h"
 #include "gpu/preload/verify.h"
 
@@ -65,10 +68,8 @@ bool zipccl_shim_messages_create(struct zipccl_shim_comm *comm)
 
 static void release(const struct zipccl_cuda *cuda, struct message *message)
 {
-    if (message->d_copy != NULL)
-        (void)cuda->cudaFree(message->d_copy);
-    if (message->d_plain != NULL)
-        (void)cuda->cudaFree(message->d_plain);
+    zipccl_shim_pool_give(message->d_copy);
+    zipccl_shim_pool_give(message->d_plain);
     if (message->done != NULL)
         (void)cuda->cudaEventDestroy(message->done);
     free(message);
@@ -80,6 +81,8 @@ static void free_list(struct message *list)
     while (list != NULL) {
         struct message *next = list->next;
 
+        zipccl_shim_pool_lose(list->d_copy);
+        zipccl_shim_pool_lose(list->d_plain);
         free(list);
         list = next;
     }
@@ -101,9 +104,10 @@ static bool same(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm,
         cuda->cudaMemcpyAsync(ours, message->d_copy, nbytes, cudaMemcpyDeviceToHost, stream) ==
             cudaSuccess &&
         zipccl_cuda_wait(cuda, stream, &comm->leaving) == cudaSuccess) {
-        comm->counts.verified[ZIPCCL_SHIM_SENDRECV]++;
         at = zipccl_shim_first_difference(plain, ours, op->count, size);
         equal = at == op->count;
+        zipccl_shim_count_check(comm, ZIPCCL_SHIM_SENDRECV,
+                                equal ? ZIPCCL_SHIM_EQUAL : ZIPCCL_SHIM_DIFFERENT);
         if (!equal)
             zipccl_shim_report_difference(comm, &(struct zipccl_shim_difference){
                                                     "plain NCCL", "sendrecv", op->count, at,
@@ -111,7 +115,7 @@ static bool same(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm,
                                                     (const unsigned char *)plain + at * size,
                                                     (const unsigned char *)ours + at * size, size});
     } else {
-        comm->counts.unverified[ZIPCCL_SHIM_SENDRECV]++;
+        zipccl_shim_count_check(comm, ZIPCCL_SHIM_SENDRECV, ZIPCCL_SHIM_UNCHECKED);
     }
     free(plain);
     free(ours);
@@ -135,7 +139,12 @@ static void settle(const struct zipccl_cuda *cuda, struct zipccl_shim_comm *comm
         if (!message->op.send && state == cudaSuccess && !same(cuda, comm, message))
             abort();
         *at = message->next;
-        release(cuda, message);
+        if (state == cudaSuccess) {
+            release(cuda, message);
+        } else {
+            message->next = m->lost;
+            m->lost = message;
+        }
     }
 }
 
@@ -189,8 +198,8 @@ static bool chosen(struct zipccl_shim_comm *comm, const struct zipccl_gpu_p2p *o
 }
 
 /* Keep a copy of 'op' as it is now in 'stream', and room for its plain twin. */
-static struct message *keep(const struct zipccl_cuda *cuda, const struct zipccl_gpu_p2p *op,
-                            cudaStream_t stream)
+static struct message *keep(const struct zipccl_cuda *cuda, int device,
+                            const struct zipccl_gpu_p2p *op, cudaStream_t stream)
 {
     size_t nbytes = op->count * zipccl_dtype_size(op->dtype);
     struct message *message = calloc(1, sizeof *message);
@@ -198,8 +207,9 @@ static struct message *keep(const struct zipccl_cuda *cuda, const struct zipccl_
     if (message == NULL)
         return NULL;
     message->op = *op;
-    if (cuda->cudaMalloc(&message->d_copy, nbytes) == cudaSuccess &&
-        (op->send || cuda->cudaMalloc(&message->d_plain, nbytes) == cudaSuccess) &&
+    message->d_copy = zipccl_shim_pool_take(cuda, device, nbytes);
+    message->d_plain = op->send ? NULL : zipccl_shim_pool_take(cuda, device, nbytes);
+    if (message->d_copy != NULL && (op->send || message->d_plain != NULL) &&
         cuda->cudaEventCreateWithFlags(&message->done, cudaEventDisableTiming) == cudaSuccess &&
         cuda->cudaMemcpyAsync(message->d_copy, op->buf, nbytes, cudaMemcpyDeviceToDevice, stream) ==
             cudaSuccess)
@@ -252,11 +262,12 @@ ncclResult_t zipccl_shim_check_p2p(struct zipccl_shim_comm *comm, const struct z
     for (size_t i = 0; i < nops && result == ncclSuccess; i++) {
         if (!chosen(comm, &ops[i]))
             continue;
-        *end = keep(cuda, &ops[i], stream);
+        *end = keep(cuda, comm->device, &ops[i], stream);
         if (*end != NULL)
             end = &(*end)->next;
         else
-            result = ncclUnhandledCudaError;
+            result = zipccl_shim_fault(comm, ncclUnhandledCudaError,
+                                       "ZIPCCL_VERIFY: no device memory for copies of a message");
     }
     if (list == NULL)
         return result;

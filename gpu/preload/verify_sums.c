@@ -61,9 +61,8 @@ static bool within_bound(const struct zipccl_shim_sums *s, size_t i)
            2 * ((double)s->nranks + 1) * (roundoff(dtype) * magnitude + least(dtype));
 }
 
-bool zipccl_shim_check_sums(const struct zipccl_shim_comm *comm,
-                            const struct zipccl_shim_sums *sums, enum zipccl_shim_op op,
-                            size_t count, size_t first)
+bool zipccl_shim_check_sums(struct zipccl_shim_comm *comm, const struct zipccl_shim_sums *sums,
+                            enum zipccl_shim_op op, size_t count, size_t first)
 {
     size_t size = zipccl_dtype_size(sums->reference->dtype), at;
     const void **inputs = malloc(sums->nranks * sizeof *inputs);

@@ -25,8 +25,7 @@ struct zipccl_shim_sums {
  * The bound: each of the two sums rounds at most nranks times, each time by at most half a unit in the
  * last place of the largest partial sum, which is at most the sum of the magnitudes.
  */
-bool zipccl_shim_check_sums(const struct zipccl_shim_comm *comm,
-                            const struct zipccl_shim_sums *sums, enum zipccl_shim_op op,
-                            size_t count, size_t first);
+bool zipccl_shim_check_sums(struct zipccl_shim_comm *comm, const struct zipccl_shim_sums *sums,
+                            enum zipccl_shim_op op, size_t count, size_t first);
 
 #endif

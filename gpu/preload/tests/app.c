@@ -4,11 +4,14 @@
  * app SCENARIO NRANKS       ranks are threads
  * app SCENARIO processes    ranks are processes, the unique id goes through the file $APP_ID
  *
+ * With $APP_SAY it tells rank 0's last error, and what of the doubles was used in all.
+ *
  * SPDX-License-Identifier: Apache-2.0
  */
 #define _GNU_SOURCE
 #include "gpu/preload/tests/app.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,7 +30,12 @@ static const struct {
                  {"control", run_control},
                  {"rare", run_rare},
                  {"watched", run_watched},
-                 {"stuck", run_stuck}};
+                 {"stuck", run_stuck},
+                 {"steady", run_steady},
+                 {"many", run_many},
+                 {"endings", run_endings},
+                 {"torch", run_torch},
+                 {"torch_hang", run_torch_hang}};
 
 static ncclUniqueId id;
 ncclUniqueId app_more_ids[NIDS];
@@ -58,6 +66,8 @@ static void run_rank(struct app *app)
     for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
         if (strcmp(scenarios[i].name, app->scenario) == 0)
             scenarios[i].run(app);
+    if (getenv("APP_SAY") != NULL && app->rank == 0)
+        printf("last error: %s\n", ncclGetLastError(app->comm));
     if (app->comm != NULL)
         CHECK_NCCL(ncclCommDestroy(app->comm));
     CHECK_CUDA(cudaStreamDestroy(app->stream));
@@ -134,6 +144,34 @@ static int run_process(const char *scenario)
     return 0;
 }
 
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    int threads = 0;
+
+    while (folder != NULL && readdir(folder) != NULL)
+        threads++;
+    if (folder != NULL)
+        (void)closedir(folder);
+    return threads - 2;
+}
+
+/* Allocations and streams of the double, and threads that there still are once those of streams have ended. */
+static void say(void)
+{
+    struct emu_stats stats = app_stats();
+    int least = count_threads();
+
+    for (int i = 0; i < 20; i++) {
+        int now = count_threads();
+
+        least = now < least ? now : least;
+        (void)usleep(2000);
+    }
+    printf("used: %d allocations, %d streams, %d threads\n", (int)stats.mallocs, (int)stats.streams,
+           least);
+}
+
 int main(int argc, char **argv)
 {
     int version = 0, rc;
@@ -143,6 +181,8 @@ int main(int argc, char **argv)
     CHECK_NCCL(ncclGetVersion(&version));
     rc = strcmp(argv[2], "processes") == 0 ? run_process(argv[1])
                                            : run_threads(argv[1], atoi(argv[2]));
+    if (getenv("APP_SAY") != NULL)
+        say();
     if (rc == 0)
         printf("app %s: NCCL %d, wrong %d\n", argv[1], version, wrong);
     return rc != 0 ? rc : wrong != 0;

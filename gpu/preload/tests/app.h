@@ -10,6 +10,8 @@
 #ifndef ZIPCCL_GPU_PRELOAD_TESTS_APP_H
 #define ZIPCCL_GPU_PRELOAD_TESTS_APP_H
 
+#include "gpu/tests/emu/emu.h"
+
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
@@ -63,6 +65,9 @@ void expect(struct app *app, const uint16_t *d, int from, int tag, size_t n, con
 void expect_sum(struct app *app, const uint16_t *d, int tag, size_t first, size_t n, int divisor,
                 const char *what);
 
+/* What the double of cudart has counted. */
+struct emu_stats app_stats(void);
+
 /* Differences found so far in this process. */
 extern int wrong;
 
@@ -73,10 +78,19 @@ void run_abort(struct app *app);
 void run_control(struct app *app);
 void run_watched(struct app *app);
 void run_stuck(struct app *app);
-void run_rare(struct app *app); /* ranks are threads */
+void run_steady(struct app *app);
+void run_many(struct app *app);
+/* These have ranks that are threads: */
+void run_rare(struct app *app);
+void run_endings(struct app *app);
+void run_torch(struct app *app);
+void run_torch_hang(struct app *app);
 
-/* Unique ids beside the world's, for a communicator of several; only where ranks are threads. */
-enum { NIDS = 2 };
+/* all_gather of N elements on 'comm', whose rank r is rank r of the world; checked. */
+void gather_on(struct app *app, ncclComm_t comm, int nranks, int tag, const char *what);
+
+/* Unique ids beside the world's; only where ranks are threads.  The first two make one communicator. */
+enum { SEVERAL_IDS = 2, NONBLOCKING_ID = SEVERAL_IDS, LATE_ID, TORCH_ID, NIDS };
 extern ncclUniqueId app_more_ids[NIDS];
 
 #endif

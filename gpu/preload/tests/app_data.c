@@ -3,8 +3,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#define _GNU_SOURCE
 #include "gpu/preload/tests/app.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 /* Small integers and halves, so that sums over 16 ranks are exact in bf16 whatever the order. */
@@ -101,4 +103,17 @@ void expect_sum(struct app *app, const uint16_t *d, int tag, size_t first, size_
             complain(app, what, i, host[i], 0);
     }
     free(host);
+}
+
+struct emu_stats app_stats(void)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, "emu_get_stats");
+    void (*get)(struct emu_stats *);
+    struct emu_stats stats;
+
+    if (symbol == NULL)
+        exit(2);
+    memcpy(&get, &symbol, sizeof get);
+    get(&stats);
+    return stats;
 }

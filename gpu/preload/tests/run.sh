@@ -56,7 +56,14 @@ plain)
     run b LD_LIBRARY_PATH="$room/double" -- "$app" groups 4
     ;;
 off)
-    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_DEBUG=INFO "$stats" -- "$app" collectives 3
+    run plain LD_LIBRARY_PATH="$room/double" APP_SAY=1 -- "$app" collectives 3
+    run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_DEBUG=INFO APP_SAY=1 "$stats" -- \
+        "$app" collectives 3
+    # No device memory, no stream, no thread.
+    [ "$(grep '^used:' "$work/a")" = "$(grep '^used:' "$work/plain")" ] || {
+        cat "$work/a" "$work/plain"
+        fail "mode off used something"
+    }
     has a 'INFO mode off, NCCL 228'
     hasnt a 'calls by what became'
     [ ! -e "$work/stats.json" ] || fail "statistics in mode off"
@@ -93,16 +100,57 @@ split)
     has a 'all_gather +7 .* given to the back end 7'
     ;;
 rare)
-    # A communicator of several ids (4 calls), one without the last rank (3), after a simulated group (4); one call
-    # a rank is captured, one made while a window is registered.  Those of the simulated group count (4), but the
-    # back end never sees them.
+    # A communicator of several ids (4 calls), one without the last rank (3), after a simulated group (4), registered
+    # memory (4), beside a communicator in progress (4) and a capture (4); one call a rank is captured, one made while a window is
+    # registered.  Those of the simulated group count (4), but the back end never sees them.
     # shellcheck disable=SC2086
-    run a $on -- "$app" rare 4
-    has a 'all_gather +[0-9]+ .*given to the back end 15'
-    has a 'all_gather +11 +11 '
+    run a $on $reductions -- "$app" rare 4
+    has a 'all_gather +[0-9]+ .*given to the back end 27'
+    has a 'all_gather +23 +23 '
     has a 'all_gather +[0-9]+ .*captured into a graph 4'
     has a 'all_gather +[0-9]+ .*registered windows 4'
+    has a 'all_gather +[0-9]+ .*non-blocking communicator 8'
+    has a 'all_reduce +4 .*reduction that is not sum or avg 4'
     run b LD_LIBRARY_PATH="$room/double" -- "$app" rare 4
+    ;;
+endings)
+    # shellcheck disable=SC2086
+    run a $on APP_DEFERS=1 -- "$app" endings 4
+    has a 'text of a wrong root: zipccl: root 99 is not one of 4 ranks'
+    has a 'all_gather +[0-9]+ .*aborted communicator 8'
+    run b LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe -- "$app" endings 4
+    run c LD_LIBRARY_PATH="$room/double" -- "$app" endings 4
+    ;;
+many)
+    # 40 communicators one after another and the world's, all alike: each rank keeps one record.
+    # shellcheck disable=SC2086
+    run a $on "$stats" -- "$app" many 2
+    has a '82 communicators'
+    has a 'all_gather +80 .* given to the back end 80'
+    has a 'all_gather +80 +80 '
+    [ "$(grep -c '"communicators": 41, "rank": [01], "ranks": 2' "$work/stats.json")" -eq 2 ] || {
+        cat "$work/stats.json"
+        fail "not one record a rank"
+    }
+    ;;
+torch)
+    for mode in off observe on; do
+        # shellcheck disable=SC2086
+        run $mode $on ZIPCCL_MODE=$mode $reductions -- "$app" torch 4
+    done
+    # The doubles do not end what hangs: only the watchdogs do.
+    for mode in observe on; do
+        # shellcheck disable=SC2086
+        run $mode.hang $on ZIPCCL_MODE=$mode ZIPCCL_EMU=peer_ms=300000 -- "$app" torch_hang 4
+    done
+    # Two steps of 4 ranks: one of the world and three coalesced; sums, with a factor or not; two kinds of messages.
+    has on 'all_gather +32 .* given to the back end 32'
+    has on 'reduce_scatter +16 .* given to the back end 8, reduction that is not sum or avg 8'
+    has on 'sendrecv +[0-9]+ .* given to the back end'
+    has observe 'dp +2 +1 all_gather'
+    # shellcheck disable=SC2086
+    run named $on ZIPCCL_GROUPS=dp -- "$app" torch 4
+    has named 'all_gather +32 .* given to the back end 8, process group not selected 24'
     ;;
 abort)
     # shellcheck disable=SC2086
@@ -169,7 +217,7 @@ loader)
     has b 'wrong 0'
     ;;
 old)
-    for name in ncclAlltoAll ncclCommShrink ncclGroupSimulateEnd pncclGather; do
+    for name in ncclAlltoAll ncclMemAlloc ncclCommRegister ncclCommShrink ncclGroupSimulateEnd pncclGather; do
         run $name LD_LIBRARY_PATH="$room/forwarding:$room/old" -- "$room/zipccl_test_loader" missing $name
         has $name 'not there'
     done
@@ -197,6 +245,9 @@ verify)
     # shellcheck disable=SC2086
     run b $on ZIPCCL_VERIFY=2 -- "$app" groups 3
     has b 'verified sendrecv: [1-9]'
+    # shellcheck disable=SC2086
+    run c $on $reductions ZIPCCL_VERIFY=1 -- "$app" steady 2
+    has c 'verified reduce_scatter: 16 calls equal, 0 not'
     ;;
 mismatch)
     bad=$(echo "$on" | sed "s#$preload#$room/corrupt/libzipccl-preload.so#")
@@ -205,9 +256,11 @@ mismatch)
     [ $? -eq 134 ] || { cat "$work/a"; fail "a mismatch did not end the process"; }
     has a 'VERIFY: communicator without a name of 2 ranks, all_gather, count 70003, rank [01]: element 12345 of rank 0 is 0x7b7b, expected 0x.... by plain NCCL'
     # shellcheck disable=SC2086
-    env $bad ZIPCCL_VERIFY=1 ZIPCCL_VERIFY_ACTION=disable "$app" collectives 2 >"$work/b" 2>&1
+    env $bad ZIPCCL_VERIFY=1 ZIPCCL_VERIFY_ACTION=disable APP_SAY=1 "$app" collectives 2 >"$work/b" 2>&1
     has b 'VERIFY: compression is disabled on communicator'
     has b 'all_gather +8 .* given to the back end 2, disabled after a mismatch 6'
+    has b 'verified all_gather: 0 calls equal, 2 not, 0 not checked'
+    has b 'last error: zipccl: VERIFY: communicator'
     # shellcheck disable=SC2086
     env $bad ZIPCCL_OPS=all_reduce ZIPCCL_VERIFY=1 "$app" collectives 2 >"$work/c" 2>&1
     has c "VERIFY: .* all_reduce, count 70003, rank [01]: element 12345 is 0x7b7b, expected 0x.... by the plan's order"
@@ -218,11 +271,10 @@ mismatch)
     ;;
 nodes)
     # Two nodes, as NCCL itself is told: what crosses between them is what compression gains on.
-    printf 'nic_Bps 3e9\nnics_per_node 1\n' >"$work/rates"
     pids=
     for rank in 0 1 2 3; do
         env LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_MIN_BYTES=64K \
-            ZIPCCL_CLUSTER="$work/rates" NCCL_HOSTID=node$((rank / 2)) RANK=$rank WORLD_SIZE=4 APP_ID="$work/id" \
+            ZIPCCL_CLUSTER="$here/slow.txt" NCCL_HOSTID=node$((rank / 2)) RANK=$rank WORLD_SIZE=4 APP_ID="$work/id" \
             "$app" collectives processes >"$work/a.$rank" 2>&1 &
         pids="$pids $!"
     done
@@ -230,17 +282,24 @@ nodes)
         wait "$pid" || { cat "$work"/a.*; fail "a rank failed"; }
     done
     has a.0 'all_gather +bf16 .* yes .*(fixed|exact)'
-    has a.0 "rates from $work/rates"
+    has a.0 "rates of slow, from $here/slow.txt"
     has a.0 'selected calls: .* [1-9][0-9.]* % less than NCCL'
     hasnt a.1 'calls by what became'
     ;;
 rates)
     [ -x "$room/../zipccl" ] || { echo "skipped: no zipccl program in this build"; exit 77; }
-    "$room/../zipccl" cluster rates h100-8x8-400g >"$work/rates" || fail "no rates"
+    "$room/../zipccl" cluster plain h100-8x8-400g >"$work/rates" || fail "no rates"
     run a LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe ZIPCCL_CLUSTER="$work/rates" -- \
-        "$app" collectives 2
-    has a "rates from $work/rates"
-    has a 'nic_Bps 4.8e\+10'
+        "$app" abort 2
+    has a "rates of h100-8x8-400g, from $work/rates"
+    has a 'NIC bytes/s 4.8e\+10'
+    # What is assumed without a cluster is this one: gpu/params.c repeats its values.
+    run b LD_LIBRARY_PATH="$room/double" LD_PRELOAD="$preload" ZIPCCL_MODE=observe -- "$app" abort 2
+    for name in a b; do
+        sed -n '/^rates in use:/,$p' "$work/$name" | grep '^  [A-Za-z]' |
+            grep -v 'GPUs a node' >"$work/$name.rates" # which is the job's own, where nothing is said
+    done
+    diff "$work/a.rates" "$work/b.rates" || fail "gpu/params.c differs from models/clusters/h100-8x8-400g.yaml"
     ;;
 twice)
     cp "$double" "$work/libnccl-second.so"

@@ -3,12 +3,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#define _GNU_SOURCE
 #include "gpu/preload/rates.h"
 #include "gpu/preload/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int failures;
 
@@ -70,6 +72,7 @@ static void test_refused(void)
     static const char *const bad[][2] = {{"ZIPCCL_MODE", "yes"},
                                          {"ZIPCCL_OPS", "all_gather,gather"},
                                          {"ZIPCCL_OPS", "allgather"},
+                                         {"ZIPCCL_OPS", "none,all_gather"},
                                          {"ZIPCCL_REDUCTIONS", "all_gather"},
                                          {"ZIPCCL_MIN_BYTES", "1X"},
                                          {"ZIPCCL_MIN_BYTES", "-1"},
@@ -128,14 +131,51 @@ static void test_groups(void)
     EXPECT(!zipccl_shim_group_selected("*,!size=3", "dp", ranks, 3));
 }
 
-static bool rates_of(const char *text, char *problem)
+/* Which ops the two variables select; all others are not. */
+static void test_ops(void)
 {
-    char path[] = "/tmp/zipccl-rates-XXXXXX";
+    static const struct {
+        const char *ops, *reductions, *selected;
+    } rows[] = {
+        {NULL, NULL, "all_gather,alltoall,sendrecv,broadcast"},
+        {NULL, "all_reduce", "all_gather,alltoall,sendrecv,broadcast,all_reduce"},
+        {"all_gather", NULL, "all_gather"},
+        {"all_reduce", NULL, "all_reduce"},
+        {"all_gather,reduce_scatter", NULL, "all_gather,reduce_scatter"},
+        {"all_gather", "reduce_scatter", "all_gather,reduce_scatter"},
+        {"all_reduce", "reduce_scatter", "reduce_scatter,all_reduce"},
+        {"none", NULL, "none"},
+        {"none", "all_reduce", "all_reduce"},
+        {"alltoallv", NULL, "sendrecv"},
+    };
+    struct zipccl_shim_settings s;
+    char problem[256], text[128];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        EXPECT(read_with(&s, problem, "ZIPCCL_OPS", rows[i].ops, "ZIPCCL_REDUCTIONS",
+                         rows[i].reductions));
+        zipccl_shim_ops_text(&s, text, sizeof text);
+        if (strcmp(text, rows[i].selected) != 0) {
+            fprintf(stderr, "row %zu: \"%s\", expected \"%s\"\n", i, text, rows[i].selected);
+            failures++;
+        }
+    }
+}
+
+#define SLOW "gpu/preload/tests/slow.txt"
+
+/* Read SLOW with one line more. */
+static bool rates_of(const char *more, char *problem)
+{
+    char path[] = "/tmp/zipccl-rates-XXXXXX", text[4096];
+    FILE *in = fopen(SLOW, "r"), *out;
+    size_t n = in != NULL ? fread(text, 1, sizeof text, in) : 0;
     int file = mkstemp(path);
-    FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
     bool ok;
 
-    if (out == NULL || fputs(text, out) < 0 || fclose(out) != 0)
+    out = file >= 0 ? fdopen(file, "w") : NULL;
+    if (n == 0 || n == sizeof text || out == NULL || fwrite(text, 1, n, out) != n ||
+        fputs(more, out) < 0 || fclose(out) != 0 || fclose(in) != 0)
         exit(2);
     ok = zipccl_shim_rates_read(path, problem, 1024);
     (void)remove(path);
@@ -144,26 +184,36 @@ static bool rates_of(const char *text, char *problem)
 
 static void test_rates(void)
 {
+    char problem[1024], longer[700], folder[] = "/tmp/zipccl-fifo-XXXXXX", fifo[64];
     struct zipccl_cost_params params;
     const char *source;
-    char problem[1024], longer[400];
 
     EXPECT(zipccl_shim_rates_read("", problem, sizeof problem));
     zipccl_shim_rates(&params, &source);
     EXPECT(params.nic_Bps == 48e9 && strstr(source, "assumed") != NULL);
-    EXPECT(rates_of("# a comment\n\nnic_Bps 12.5e9\nnics_per_node 1\n", problem));
+    EXPECT(zipccl_shim_rates_read(SLOW, problem, sizeof problem));
     zipccl_shim_rates(&params, &source);
-    EXPECT(params.nic_Bps == 12.5e9 && params.nics_per_node == 1);
-    EXPECT(strstr(source, "assumed") == NULL);
-    EXPECT(!rates_of("nic_Bps 48GBps\n", problem) && strstr(problem, "line 1") != NULL);
-    EXPECT(!rates_of("channels 4294967296\n", problem) && strstr(problem, "whole") != NULL);
-    EXPECT(!rates_of("channels 1.5\n", problem) && strstr(problem, "line 1") != NULL);
-    (void)snprintf(longer, sizeof longer, "nic_Bps 1\n#%0300d\n", 0);
-    EXPECT(!rates_of(longer, problem) && strstr(problem, "line 2 has more bytes") != NULL);
-    EXPECT(!rates_of("nic_Bps\n", problem));
-    EXPECT(!rates_of("nic_Bps nan\n", problem));
-    EXPECT(!rates_of("# x\nnic 1\n", problem) && strstr(problem, "line 2") != NULL);
+    EXPECT(params.nic_Bps == 3e9 && params.nics_per_node == 1 && params.copy_Bps == 1.675e12);
+    EXPECT(strstr(source, "of slow, from " SLOW) != NULL);
+    EXPECT(rates_of("nic.burst\t1MB\tfor tests\n", problem));
+    EXPECT(!rates_of("nic.burst\t48\tfor tests\n", problem) &&
+           strstr(problem, "nic.burst") != NULL && strstr(problem, "ZIPCCL_CLUSTER") != NULL);
+    EXPECT(!rates_of("nic.burst 1MB\n", problem) && strstr(problem, "line 24") != NULL);
+    EXPECT(!rates_of("nic\t1MB\tx\n", problem) && strstr(problem, "unknown key") != NULL);
+    EXPECT(!rates_of("nodes\t2\tx\n", problem) && strstr(problem, "twice") != NULL);
+    (void)snprintf(longer, sizeof longer, "#%0600d\n", 0);
+    EXPECT(!rates_of(longer, problem) && strstr(problem, "line 24") != NULL);
     EXPECT(!zipccl_shim_rates_read("/nowhere/rates", problem, sizeof problem));
+    EXPECT(!zipccl_shim_rates_read("nowhere", problem, sizeof problem));
+    /* Nobody writes into it, and nobody waits for that. */
+    if (mkdtemp(folder) == NULL)
+        exit(2);
+    (void)snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    EXPECT(mkfifo(fifo, 0600) == 0);
+    EXPECT(!zipccl_shim_rates_read(fifo, problem, sizeof problem) &&
+           strstr(problem, "expected a regular file") != NULL);
+    (void)remove(fifo);
+    (void)remove(folder);
 }
 
 int main(void)
@@ -172,6 +222,7 @@ int main(void)
     test_refused();
     test_digest();
     test_groups();
+    test_ops();
     test_rates();
     return failures != 0;
 }
