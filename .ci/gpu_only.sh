@@ -72,6 +72,7 @@ root=$root cuda=$cuda source=$PWD unshare --mount --net --pid --fork sh -euc '
         ls -l zipccl-perf zipccl-perf-nccl libzipccl-preload.so libzipccl-nccl.so forwarding/libnccl.so.2
         ./zipccl-perf perf all_gather --on threads -t 2 -b 64K -n 1 -w 0 -J perf.json
         grep -q zipccl.perf perf.json
+        ./zipccl-perf perf all_gather --plan /source/experiments/tests/files/plan_steps_2.json --on threads -t 2 -n 1 -w 0
         ./zipccl-perf replay /source/traces/samples/moe4 --on threads --gaps skip -n 1 -w 0 --summary
     "
 '
