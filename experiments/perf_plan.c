@@ -33,6 +33,7 @@ void zipccl_perf_plan_call(const struct zipccl_plan *plan, struct zipccl_perf_ca
 zipccl_status zipccl_perf_plan_open(struct zipccl_perf_options *o, struct zipccl_plan **plan,
                                     struct zipccl_error *error)
 {
+    struct zipccl_perf_call call;
     enum zipccl_perf_mode mode;
     bool given = false;
 
@@ -53,6 +54,8 @@ zipccl_status zipccl_perf_plan_open(struct zipccl_perf_options *o, struct zipccl
     o->dtypes[0] = (enum zipccl_dtype)(*plan)->dtype;
     o->redops[0] = (enum zipccl_redop)(*plan)->redop;
     o->root = (*plan)->root;
+    zipccl_perf_plan_call(*plan, &call);
+    o->min_bytes = o->max_bytes = call.size; /* for the table's head */
     return ZIPCCL_OK;
 }
 
