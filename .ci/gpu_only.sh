@@ -64,15 +64,20 @@ root=$root cuda=$cuda source=$PWD unshare --mount --net --pid --fork sh -euc '
         for header in yajl/yajl_parse.h cyaml/cyaml.h archive.h zlib.h gsl/gsl_math.h mpi.h; do
             [ ! -e /usr/include/\$header ] || { echo \"\$header is here: no clean root\" >&2; exit 1; }
         done
+        began=\$(date +%s)
         cmake -S /source --preset gpu -B /build -DCUDAToolkit_ROOT=/cuda \
             -DCMAKE_CUDA_COMPILER=/cuda/bin/nvcc -DCMAKE_CUDA_ARCHITECTURES=90-real -DCMAKE_C_FLAGS=-O1 \
             -DCMAKE_BUILD_TYPE=Debug >/build/log 2>&1 || { cat /build/log; exit 1; }
+        configured=\$(date +%s)
         cmake --build /build -j 2 >/build/log 2>&1 || { tail -n 60 /build/log; exit 1; }
+        built=\$(date +%s)
         cd /build
         ls -l zipccl-perf zipccl-perf-nccl libzipccl-preload.so libzipccl-nccl.so forwarding/libnccl.so.2
         ./zipccl-perf perf all_gather --on threads -t 2 -b 64K -n 1 -w 0 -J perf.json
         grep -q zipccl.perf perf.json
+        ./zipccl-perf perf all_gather --plan /source/experiments/tests/files/plan_steps_2.json --on threads -t 2 -n 1 -w 0
         ./zipccl-perf replay /source/traces/samples/moe4 --on threads --gaps skip -n 1 -w 0 --summary
+        echo \"configured in \$((configured - began)) s, built in \$((built - configured)) s, run in \$((\$(date +%s) - built)) s\"
     "
 '
 echo "built and run in $((SECONDS - began)) s; $((SECONDS - started)) s in all"

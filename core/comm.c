@@ -76,6 +76,8 @@ static uint64_t hash_options(const struct zipccl_comm_config *c)
     hash = zipccl_comm_hash_u64(hash, c->nchunks);
     hash = zipccl_comm_hash_u64(hash, c->capacity_class);
     hash = zipccl_comm_hash_u64(hash, (uint64_t)c->effort);
+    if (c->plan != NULL)
+        hash = zipccl_comm_hash_u64(hash, zipccl_plan_digest(c->plan));
     return zipccl_comm_hash_u64(hash, c->max_staging_bytes);
 }
 
@@ -291,6 +293,10 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
         comm->config = *config;
     else
         zipccl_comm_config_init(&comm->config);
+    if (comm->config.plan != NULL) {
+        comm->config.learning = ZIPCCL_LEARN_NOTHING;
+        comm->config.capacity_class = comm->config.plan->capacity_class;
+    }
     status = agree(comm, error);
     if (status == ZIPCCL_OK)
         status = configure(comm, error);

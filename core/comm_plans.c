@@ -417,6 +417,44 @@ static void note_price(struct zipccl_even_class *cls, const struct zipccl_plan *
             !cls->trials.on && cls->state.now != ZIPCCL_NO_CLASS && !zipccl_plan_is_fixed(plan);
 }
 
+static bool serves(const struct zipccl_plan *plan, const struct zipccl_call *call)
+{
+    if (plan->op != call->op || plan->dtype != call->dtype)
+        return false;
+    if (is_uneven(call))
+        return call->count <= plan->count;
+    return call->count == plan->count &&
+           (!zipccl_is_reduction(call->op) || plan->redop == call->redop) &&
+           (call->op != ZIPCCL_BROADCAST || plan->root == call->root);
+}
+
+/* The plan of the configuration, for the calls that it is for. */
+static zipccl_status given(struct zipccl_comm *comm, const struct zipccl_call *call,
+                           const struct zipccl_plan **out)
+{
+    const struct zipccl_plan *plan = comm->config.plan;
+    const char *lacks = NULL;
+
+    if (!serves(plan, call))
+        return zipccl_fail(&comm->error, ZIPCCL_ERR_UNSUPPORTED,
+                           "%s of %zu %s elements: the plan given is for %s of %zu %s elements, or "
+                           "for another operator or root",
+                           zipccl_op_name(call->op), call->count, zipccl_dtype_name(call->dtype),
+                           zipccl_op_name((enum zipccl_op)plan->op), plan->count,
+                           zipccl_dtype_name((enum zipccl_dtype)plan->dtype));
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        if (plan->steps[i].kind == ZIPCCL_STEP_NATIVE && !call->has_native)
+            lacks = "the transport has no such native collective";
+        if (plan->steps[i].part != 0 && call->whole)
+            lacks = "GPUs code messages in one go, and it has messages in parts";
+    }
+    if (lacks != NULL)
+        return zipccl_fail(&comm->error, ZIPCCL_ERR_UNSUPPORTED, "the plan given, \"%s\": %s",
+                           plan->strategy, lacks);
+    *out = plan;
+    return ZIPCCL_OK;
+}
+
 zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
                                struct zipccl_even_class *even, const struct zipccl_plan **out)
 {
@@ -430,6 +468,8 @@ zipccl_status zipccl_comm_plan(struct zipccl_comm *comm, const struct zipccl_cal
     struct zipccl_plan *plan;
     zipccl_status status;
 
+    if (comm->config.plan != NULL)
+        return given(comm, call, out);
     if (is_uneven(call)) {
         status = zipccl_comm_settle_pairs(comm, call, &rule);
         if (status == ZIPCCL_ERR_NOMEM) /* perhaps on this rank alone */

@@ -24,7 +24,8 @@
  * communicator as it was; a rank that gets one alone lets the others wait, as with NCCL, until it
  * repeats the call or calls zipccl_comm_abort().  After any other failure the transport has been
  * aborted: no rank waits for ever, and every later call returns ZIPCCL_ERR_ABORTED.
- * ZIPCCL_ERR_MISMATCH if the ranks' calls are found to differ.
+ * ZIPCCL_ERR_MISMATCH if the ranks' calls are found to differ.  ZIPCCL_ERR_UNSUPPORTED, with the
+ * reason, also for calls that the plan of the configuration is not for.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -64,6 +65,11 @@ struct zipccl_comm_config {
     enum zipccl_effort effort;        /* RATIO: every compressed message has it, needs its rates in
                                          'params'; FAST: also RATIO where the chooser finds it
                                          cheaper and 'params' has its rates */
+    const struct zipccl_plan *plan;   /* run this one, and serve no call that it is not for; NULL:
+                                         choose.  Borrowed; it must have passed
+                                         zipccl_plan_validate() for the transport's topology, for
+                                         uneven ops with the splits of the calls.  Nothing is learnt
+                                         then */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
     struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
     enum zipccl_learning learning;    /* default ZIPCCL_LEARN_TIMES; with a fixed capacity_class

@@ -12,7 +12,6 @@
 #include "experiments/output.h"
 #include "experiments/program.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,18 +19,13 @@
 #define ZIPCCL_DEVICE_EMULATED 0
 #endif
 
-enum { KEY_EMULATED = 256, KEY_TINY, MOST_ROWS = 256, NPEERS = 2 };
+enum { KEY_EMULATED = 256, KEY_TINY, KEY_NVCOMP, KEY_ONLY_PEERS, MOST_ROWS = 256 };
 
 static const char program[] = "zipccl-device-check";
 
 struct options {
-    bool emulated, tiny;
-    const char *json;
-};
-
-struct peer {
-    const char *name, *library;
-    bool found;
+    bool emulated, tiny, only_peers;
+    const char *json, *nvcomp;
 };
 
 struct check {
@@ -41,12 +35,18 @@ struct check {
     struct device_row rows[MOST_ROWS];
     size_t nrows;
     struct device_nccl nccl;
-    struct peer peers[NPEERS];
+    struct device_peers peers;
 };
 
 static const struct argp_option option_table[] = {
     {"json", 'J', "FILE", 0, "the result as JSON, schema zipccl.device_check", 0},
     {"tiny", KEY_TINY, NULL, 0, "few and small sizes", 0},
+    {"nvcomp", KEY_NVCOMP, "FILE", 0,
+     "nvCOMP's library, version 5, to be measured as well (default: libnvcomp.so.5 or "
+     "libnvcomp.so, "
+     "where the loader finds one)",
+     0},
+    {"only-peers", KEY_ONLY_PEERS, NULL, 0, "measure other libraries alone; no JSON then", 0},
     {"emulated", KEY_EMULATED, NULL, 0,
      "of the build on the emulator: agree that nothing here is of a GPU (tiny sizes)", 0},
     {0}};
@@ -57,6 +57,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case 'J': o->json = arg; return 0;
+    case KEY_ONLY_PEERS: o->only_peers = true; return 0;
+    case KEY_NVCOMP: o->nvcomp = arg; return 0;
     case KEY_TINY: o->tiny = true; return 0;
     case KEY_EMULATED: o->emulated = o->tiny = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -105,19 +107,19 @@ static void print_conform(const struct device_conform *c)
            c->modes >> 31 ? "a" : "no", c->first[0] != '\0' ? "; first: " : "", c->first);
 }
 
-static void print_rows(const struct device_row *rows, size_t n)
+static void print_row(const struct device_row *r)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct device_row *r = &rows[i];
-        char sms[16] = "-";
+    char sms[16] = "-", share[16] = "-", work[32];
 
-        if (r->nsms > 0)
-            snprintf(sms, sizeof sms, "%u", r->nsms);
-        printf("%12zu  %-10s %4s %11.2f %11.2f %11.2f %9.1f %9.1f %7.1f%% %6.3f\n", r->nbytes,
-               device_work_names[r->work], sms, r->median_s * 1e6, r->q1_s * 1e6, r->q3_s * 1e6,
-               (double)r->nbytes / r->median_s / 1e9, r->moved_bytes / r->median_s / 1e9,
-               100 * r->share, r->ratio);
-    }
+    if (r->nsms > 0)
+        snprintf(sms, sizeof sms, "%u", r->nsms);
+    if (r->share > 0)
+        snprintf(share, sizeof share, "%.1f%%", 100 * r->share);
+    snprintf(work, sizeof work, "%s%s%s", r->peer != NULL ? r->peer : "",
+             r->peer != NULL ? " " : "", device_work_names[r->work]);
+    printf("%12zu  %-21s %4s %11.2f %11.2f %11.2f %9.1f %9.1f %8s %6.3f\n", r->nbytes, work, sms,
+           r->median_s * 1e6, r->q1_s * 1e6, r->q3_s * 1e6, (double)r->nbytes / r->median_s / 1e9,
+           r->moved_bytes / r->median_s / 1e9, share, r->ratio);
 }
 
 static zipccl_status run_speed(struct check *c, bool tiny, struct zipccl_error *error)
@@ -125,37 +127,40 @@ static zipccl_status run_speed(struct check *c, bool tiny, struct zipccl_error *
     size_t most = tiny ? (size_t)64 << 10 : (size_t)1 << 30;
     uint32_t few = c->sms > 16 ? 16 : 1, counts[] = {(uint32_t)c->sms, few};
 
-    printf("\n%12s  %-10s %4s %11s %11s %11s %9s %9s %8s %6s\n", "raw bytes", "work", "SMs",
+    printf("\n%12s  %-21s %4s %11s %11s %11s %9s %9s %8s %6s\n", "raw bytes", "work", "SMs",
            "median us", "q1 us", "q3 us", "raw GB/s", "moved", "of copy", "ratio");
     for (size_t i = 0; i < 2 && (i == 0 || counts[1] != counts[0]); i++)
         for (size_t nbytes = (size_t)64 << 10; nbytes <= most; nbytes *= 4) {
             if (c->nrows + DEVICE_NUM_WORKS > MOST_ROWS)
                 return ZIPCCL_OK;
             ZIPCCL_TRY(device_speed(nbytes, counts[i], tiny ? 3 : 21, &c->rows[c->nrows], error));
-            print_rows(&c->rows[c->nrows], DEVICE_NUM_WORKS);
+            for (size_t k = 0; k < DEVICE_NUM_WORKS; k++)
+                print_row(&c->rows[c->nrows + k]);
             fflush(stdout);
             c->nrows += DEVICE_NUM_WORKS;
         }
     return ZIPCCL_OK;
 }
 
-/* Their C++ and by-value interfaces need headers of the version that is loaded. */
-static void look_for_peers(struct check *c)
+/* Rows of peers, with the share of our copy of the same size. */
+static void run_peers(struct check *c, const struct options *o)
 {
-    static const struct peer peers[NPEERS] = {{"nvCOMP (ANS, Bitcomp)", "libnvcomp.so", false},
-                                              {"DietGPU", "libdietgpu.so", false}};
+    device_nvcomp(o->nvcomp, o->tiny ? (size_t)64 << 10 : (size_t)1 << 30, o->tiny ? 3 : 21,
+                  &c->peers);
+    for (size_t i = 0; i < c->peers.nrows; i++) {
+        struct device_row *r = &c->peers.rows[i];
 
-    memcpy(c->peers, peers, sizeof peers);
-    for (int i = 0; i < NPEERS; i++) {
-        void *handle = dlopen(peers[i].library, RTLD_NOW | RTLD_LOCAL);
-
-        c->peers[i].found = handle != NULL;
-        printf("%s%-9s %s: %s\n", i == 0 ? "\n" : "", i == 0 ? "peers" : "", peers[i].name,
-               handle != NULL ? "found, not measured: its interface needs headers of its version"
-                              : "not found, not measured");
-        if (handle != NULL)
-            (void)dlclose(handle);
+        for (size_t k = 0; k < c->nrows && r->share == 0; k++)
+            if (c->rows[k].work == DEVICE_COPY && c->rows[k].nbytes == r->nbytes)
+                r->share =
+                    r->moved_bytes / r->median_s / (c->rows[k].moved_bytes / c->rows[k].median_s);
+        print_row(r);
     }
+    if (c->peers.version > 0)
+        printf("\nnvCOMP    version number %u%s%s\n", c->peers.version,
+               c->peers.why[0] != '\0' ? "; not measured: " : "", c->peers.why);
+    else
+        printf("\nnvCOMP    not measured: %s\n", c->peers.why);
 }
 
 static void print_nccl(const struct device_nccl *n)
@@ -176,14 +181,16 @@ static bool is_good(const struct check *c)
            c->nccl.fits_right && c->nccl.overflow_seen && c->nccl.overflow_right;
 }
 
-static void put_rows(yajl_gen gen, const struct check *c)
+static void put_rows(yajl_gen gen, const struct device_row *rows, size_t n)
 {
     zipccl_put_key(gen, "rows");
     yajl_gen_array_open(gen);
-    for (size_t i = 0; i < c->nrows; i++) {
-        const struct device_row *r = &c->rows[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct device_row *r = &rows[i];
 
         yajl_gen_map_open(gen);
+        if (r->peer != NULL)
+            zipccl_put_string(gen, "peer", r->peer);
         zipccl_put_string(gen, "work", device_work_names[r->work]);
         zipccl_put_integer(gen, "raw_bytes", r->nbytes);
         zipccl_put_number(gen, "sms", r->nsms, r->nsms > 0);
@@ -191,7 +198,7 @@ static void put_rows(yajl_gen gen, const struct check *c)
         zipccl_put_number(gen, "q1_s", r->q1_s, true);
         zipccl_put_number(gen, "q3_s", r->q3_s, true);
         zipccl_put_number(gen, "moved_bytes", r->moved_bytes, true);
-        zipccl_put_number(gen, "share_of_copy", r->share, true);
+        zipccl_put_number(gen, "share_of_copy", r->share, r->share > 0);
         zipccl_put_number(gen, "ratio", r->ratio, true);
         yajl_gen_map_close(gen);
     }
@@ -222,16 +229,12 @@ static void put_parts(yajl_gen gen, const struct check *c)
     put_bool(gen, "overflow_seen", c->nccl.overflow_seen);
     put_bool(gen, "overflow_right", c->nccl.overflow_right);
     yajl_gen_map_close(gen);
-    zipccl_put_key(gen, "peers");
-    yajl_gen_array_open(gen);
-    for (int i = 0; i < NPEERS; i++) {
-        yajl_gen_map_open(gen);
-        zipccl_put_string(gen, "name", c->peers[i].name);
-        put_bool(gen, "found", c->peers[i].found);
-        put_bool(gen, "measured", false);
-        yajl_gen_map_close(gen);
-    }
-    yajl_gen_array_close(gen);
+    zipccl_put_key(gen, "nvcomp");
+    yajl_gen_map_open(gen);
+    zipccl_put_number(gen, "version", c->peers.version, c->peers.version > 0);
+    zipccl_put_string(gen, "not_measured", c->peers.why);
+    put_rows(gen, c->peers.rows, c->peers.nrows);
+    yajl_gen_map_close(gen);
 }
 
 static void print_text(void *file, const char *text, size_t n)
@@ -262,7 +265,7 @@ static zipccl_status write_json(const struct check *c, FILE *out, struct zipccl_
     zipccl_put_integer(gen, "cuda_runtime", (unsigned long long)c->runtime);
     zipccl_put_integer(gen, "cuda_driver", (unsigned long long)c->driver);
     put_parts(gen, c);
-    put_rows(gen, c);
+    put_rows(gen, c->rows, c->nrows);
     yajl_gen_map_close(gen);
     yajl_gen_free(gen);
     return ferror(out) ? zipccl_fail(error, ZIPCCL_ERR_IO, "cannot write JSON") : ZIPCCL_OK;
@@ -276,12 +279,16 @@ static zipccl_status run(const struct options *o, struct check *c, struct zipccl
         puts("EMULATED: kernels, CUDA and NCCL are doubles on this CPU.  NOT RUN ON A GPU: no time "
              "below means anything.");
     ZIPCCL_TRY(look_at_device(c, error));
+    if (o->only_peers) {
+        run_peers(c, o);
+        return ZIPCCL_OK;
+    }
     ZIPCCL_TRY(device_conform(o->tiny, (uint32_t)c->sms, &c->conform, error));
     print_conform(&c->conform);
     ZIPCCL_TRY(device_nccl((uint32_t)c->sms, o->tiny ? 20000 : 5000001, &c->nccl, error));
     print_nccl(&c->nccl);
     ZIPCCL_TRY(run_speed(c, o->tiny, error));
-    look_for_peers(c);
+    run_peers(c, o);
     ZIPCCL_TRY(zipccl_output_open(output, error));
     if (output->file != NULL)
         ZIPCCL_TRY(zipccl_output_told(output, write_json(c, output->file, error), error));
@@ -312,12 +319,14 @@ int main(int argc, char **argv)
         return zipccl_usage_error(program, ZIPCCL_DEVICE_EMULATED
                                                ? "this build is emulated: say --emulated"
                                                : "--emulated: this build is for a GPU");
+    if (options.only_peers && options.json != NULL)
+        return zipccl_usage_error(program, "--only-peers writes no JSON");
     zipccl_status status = run(&options, &check, &output, &error);
 
     zipccl_output_discard(&output);
     if (status != ZIPCCL_OK)
         code = zipccl_print_error(program, status, &error);
-    else if (!is_good(&check))
+    else if (!options.only_peers && !is_good(&check))
         code = ZIPCCL_EXIT_FAILED;
     return zipccl_finish_output(program, code);
 }

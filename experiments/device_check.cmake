@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # device_check.cmake - the program of gpu/device_check.sh: for a GPU, and on the emulator for a test
 set(device_check_sources device_check.c device_conform.c device_speed.c device_nccl.c
+    device_nvcomp.c device_peers.c
     ${PROJECT_SOURCE_DIR}/core/tests/codec_data.c)
 
 function(zipccl_device_check name)
@@ -22,7 +23,15 @@ if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
     if(ZIPCCL_SANITIZE STREQUAL "thread")
         return()
     endif()
+    # In place of nvCOMP's library.
+    add_library(nvcomp_double SHARED tests/double_nvcomp.c)
+    target_compile_options(nvcomp_double PRIVATE -fvisibility=default)
+    target_include_directories(nvcomp_double PRIVATE ${PROJECT_SOURCE_DIR}
+        ${CUDAToolkit_INCLUDE_DIRS})
+    set_target_properties(nvcomp_double PROPERTIES
+        LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME device_check COMMAND ${PROJECT_SOURCE_DIR}/gpu/device_check.sh --emulated
-        ${CMAKE_BINARY_DIR}/tests/device_check_emulated WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        ${CMAKE_BINARY_DIR}/tests/device_check_emulated --nvcomp $<TARGET_FILE:nvcomp_double>
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(device_check PROPERTIES TIMEOUT 120)
 endif()

@@ -53,8 +53,9 @@ extern const char *const device_work_names[DEVICE_NUM_WORKS];
 
 struct device_row {
     enum device_work work;
-    size_t nbytes; /* raw */
-    uint32_t nsms; /* 0: a copy, the driver's choice */
+    const char *peer; /* another library's; NULL: ours */
+    size_t nbytes;    /* raw */
+    uint32_t nsms;    /* 0: a copy, the driver's choice */
     double median_s, q1_s, q3_s, moved_bytes, ratio;
     double share; /* bytes moved per second, over the copy's of the same size */
 };
@@ -62,6 +63,25 @@ struct device_row {
 /* Time each work at one size; rows [DEVICE_NUM_WORKS] in their order. */
 zipccl_status device_speed(size_t nbytes, uint32_t nsms, uint32_t repeats, struct device_row *rows,
                            struct zipccl_error *error);
+
+/* Fill in median and quartiles from 'ms' [n], which is sorted. */
+void device_row_times(struct device_row *row, float *ms, uint32_t n);
+
+/* Put 'n' Gaussian bf16 elements at 'd_elements'. */
+zipccl_status device_fill_gauss(void *d_elements, size_t n, struct zipccl_error *error);
+
+enum { DEVICE_MOST_PEER_ROWS = 64 };
+
+struct device_peers {
+    uint32_t version; /* nvCOMP's number; 0: no library */
+    char why[200];    /* what was not measured; "" */
+    size_t nrows;
+    struct device_row rows[DEVICE_MOST_PEER_ROWS]; /* encode and decode by turns; share is 0 */
+};
+
+/* nvCOMP's ANS and Bitcomp, where a library 'path' (NULL: in the loader's places) of version 5 is. */
+void device_nvcomp(const char *path, size_t most_nbytes, uint32_t repeats,
+                   struct device_peers *out);
 
 struct device_nccl {
     int version; /* 0: not run */

@@ -27,18 +27,18 @@ struct timing {
     cudaStream_t stream;
 };
 
-static zipccl_status fill(struct timing *t, struct zipccl_error *error)
+zipccl_status device_fill_gauss(void *d_elements, size_t total, struct zipccl_error *error)
 {
-    size_t n = t->n < POOL ? t->n : POOL;
+    size_t n = total < POOL ? total : POOL;
     uint16_t *x = malloc(n * sizeof *x);
     struct data_random random = {1};
 
     if (x == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     data_gauss(&random, x, n, 0.02);
-    for (size_t at = 0; at < t->n; at += n) {
-        size_t part = t->n - at < n ? t->n - at : n;
-        cudaError_t rc = cudaMemcpy((char *)t->b.d_elements + at * sizeof *x, x, part * sizeof *x,
+    for (size_t at = 0; at < total; at += n) {
+        size_t part = total - at < n ? total - at : n;
+        cudaError_t rc = cudaMemcpy((char *)d_elements + at * sizeof *x, x, part * sizeof *x,
                                     cudaMemcpyHostToDevice);
 
         if (rc != cudaSuccess) {
@@ -91,6 +91,14 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void device_row_times(struct device_row *row, float *ms, uint32_t n)
+{
+    qsort(ms, n, sizeof ms[0], by_time);
+    row->median_s = ms[n / 2] / 1e3;
+    row->q1_s = ms[n / 4] / 1e3;
+    row->q3_s = ms[3 * n / 4] / 1e3;
+}
+
 static zipccl_status measure(struct timing *t, enum device_work work, uint32_t repeats,
                              struct device_row *row, struct zipccl_error *error)
 {
@@ -108,13 +116,10 @@ static zipccl_status measure(struct timing *t, enum device_work work, uint32_t r
         DEVICE_TRY(cudaEventSynchronize(t->to));
         DEVICE_TRY(cudaEventElapsedTime(&ms[i], t->from, t->to));
     }
-    qsort(ms, repeats, sizeof ms[0], by_time);
+    device_row_times(row, ms, repeats);
     row->work = work;
     row->nbytes = t->nbytes;
     row->nsms = work == DEVICE_COPY ? 0 : t->nsms;
-    row->median_s = ms[repeats / 2] / 1e3;
-    row->q1_s = ms[repeats / 4] / 1e3;
-    row->q3_s = ms[3 * repeats / 4] / 1e3;
     row->ratio = work == DEVICE_COPY ? 1 : (double)t->nbytes / (double)t->result.nbytes;
     row->moved_bytes = work == DEVICE_COPY ? 2.0 * (double)t->nbytes
                                            : (double)t->nbytes + (double)t->result.nbytes;
@@ -132,7 +137,7 @@ static zipccl_status measure_all(struct timing *t, uint32_t repeats, struct devi
     DEVICE_TRY(cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking));
     DEVICE_TRY(cudaMemset(t->b.d_sums, 0, t->n * sizeof(float)));
     DEVICE_TRY(zipccl_gpu_workspace_clear(t->b.d_workspace, t->b.workspace_nbytes, NULL));
-    ZIPCCL_TRY(fill(t, error));
+    ZIPCCL_TRY(device_fill_gauss(t->b.d_elements, t->n, error));
     DEVICE_TRY(cudaDeviceSynchronize());
     for (int work = 0; work < DEVICE_NUM_WORKS; work++) {
         ZIPCCL_TRY(measure(t, (enum device_work)work, repeats, &rows[work], error));

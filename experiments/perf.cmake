@@ -10,11 +10,17 @@ zipccl_library(zipccl_perf_common
 target_link_libraries(zipccl_perf_common PUBLIC zipccl_core zipccl_programs
     PRIVATE zipccl::yajl m)
 
+# One plan as a file, which 'zipccl plan -o' writes too.
+zipccl_library(zipccl_plan_file plan_file_fields.c plan_file_read.c plan_file_write.c)
+target_link_libraries(zipccl_plan_file PUBLIC zipccl_core
+    PRIVATE zipccl_programs zipccl_analysis zipccl::yajl)
+
 # Real ranks.
 zipccl_library(zipccl_real
     perf_check.c
     perf_data.c
     perf_measure.c
+    perf_plan.c
     perf_rank.c
     perf_run.c
     real_replay.c
@@ -27,7 +33,7 @@ zipccl_library(zipccl_real
     world.c
 )
 target_link_libraries(zipccl_real PUBLIC zipccl_perf_common zipccl_core zipccl_program
-    PRIVATE zipccl_bench_data zipccl_reference zipccl_traces m)
+    PRIVATE zipccl_bench_data zipccl_plan_file zipccl_reference zipccl_traces m)
 if(ZIPCCL_HAVE_MPI)
     target_link_libraries(zipccl_real PRIVATE zipccl_world_mpi)
     target_compile_definitions(zipccl_real PRIVATE ZIPCCL_HAVE_MPI)
@@ -66,7 +72,8 @@ if(TARGET zipccl_gpu)
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
         add_test(NAME cli_perf_nccl
             COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf_nccl.sh
-            ${CMAKE_BINARY_DIR}/tests/perf_emulated WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+            ${CMAKE_BINARY_DIR}/tests/perf_emulated
+            $<$<BOOL:${ZIPCCL_WITH_TOOLS}>:${CMAKE_BINARY_DIR}/zipccl> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         set_tests_properties(cli_perf_nccl PROPERTIES TIMEOUT 120)
         # Launchers and scripts: once, without a sanitizer, is enough.
         if(NOT ZIPCCL_SANITIZE)
@@ -83,7 +90,8 @@ if(NOT ZIPCCL_WITH_TESTS)
 endif()
 zipccl_criterion_test(test_perf SOURCES tests/test_perf.c world_no_nccl.c
     LIBS zipccl_real zipccl::yajl)
-zipccl_plain_test(test_real SOURCES tests/test_real.c world_no_nccl.c LIBS zipccl_real)
+zipccl_plain_test(test_real SOURCES tests/test_real.c world_no_nccl.c
+    LIBS zipccl_real zipccl_plan_file)
 add_test(NAME cli_perf COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_perf PROPERTIES TIMEOUT 300)

@@ -9,11 +9,13 @@
 #include "experiments/machine.h"
 #include "experiments/open_cluster.h"
 #include "experiments/output.h"
+#include "experiments/perf_plan.h"
 #include "experiments/perf_report.h"
 #include "experiments/perf_run.h"
 #include "experiments/program.h"
 #include "experiments/real_world.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -66,7 +68,14 @@ static zipccl_status note_run(const struct zipccl_perf_options *o, struct zipccl
     ZIPCCL_TRY(zipccl_perf_note(to, n, "isa", "", "best that the machine runs", "%s",
                                 zipccl_isa_name(zipccl_isa_best())));
     ZIPCCL_TRY(zipccl_perf_note(to, n, "strategy", "", given, "%s",
-                                o->strategy != NULL ? o->strategy : "chosen"));
+                                o->plan != NULL       ? "of the plan"
+                                : o->strategy != NULL ? o->strategy
+                                                      : "chosen"));
+    if (o->plan != NULL) {
+        ZIPCCL_TRY(zipccl_perf_note(to, n, "plan", "", given, "%s", o->plan_path));
+        ZIPCCL_TRY(zipccl_perf_note(to, n, "plan_digest", "", "the plan", "%016" PRIx64,
+                                    zipccl_plan_digest(o->plan)));
+    }
     ZIPCCL_TRY(zipccl_perf_note(to, n, "capacity_class", "", given, "%s",
                                 o->capacity_class == ZIPCCL_CLASS_LEARN
                                     ? "learnt"
@@ -114,6 +123,7 @@ static zipccl_status check_outputs(const struct zipccl_perf_options *o,
         ZIPCCL_TRY(zipccl_output_check(&outputs[i], paths[i], error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i],
                                        o->data == ZIPCCL_DATA_FILE ? o->input_path : NULL, error));
+        ZIPCCL_TRY(zipccl_output_spare(&outputs[i], o->plan_path, error));
     }
     return zipccl_output_differ(&outputs[ZIPCCL_PERF_JSON], &outputs[ZIPCCL_PERF_CSV], error);
 }
@@ -171,6 +181,7 @@ int zipccl_perf_command(const char *program, int argc, char **argv)
     struct zipccl_output outputs[ZIPCCL_PERF_NUM_FILES] = {{.path = NULL}, {.path = NULL}};
     struct zipccl_perf_result result = {.rows = NULL};
     struct zipccl_perf_options options;
+    struct zipccl_plan *plan = NULL;
     struct zipccl_world *world = NULL;
     struct zipccl_error error = {""};
     bool helped, good = true;
@@ -189,6 +200,8 @@ int zipccl_perf_command(const char *program, int argc, char **argv)
         status = check_outputs(&options, outputs, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_state_files_check(&options.state, &error);
+    if (status == ZIPCCL_OK && options.plan_path != NULL)
+        status = zipccl_perf_plan_open(&options, &plan, &error);
     if (status == ZIPCCL_OK)
         status = zipccl_real_world_open(&wanted, &world, &error);
     if (status == ZIPCCL_OK)
@@ -201,5 +214,6 @@ int zipccl_perf_command(const char *program, int argc, char **argv)
         code = blame(program, &result);
     zipccl_perf_release(&result);
     zipccl_world_close(world);
+    zipccl_plan_destroy(plan);
     return code;
 }

@@ -32,6 +32,7 @@ enum {
     KEY_STATE_LOAD,
     KEY_STATE_SAVE,
     KEY_STATE_FREEZE,
+    KEY_PLAN,
     MAX_SIZES = 1000,
     MAX_ITERS = 1000000
 };
@@ -76,6 +77,11 @@ static const struct argp_option option_table[] = {
     {"effort", KEY_EFFORT, "fast|ratio", 0, "of the codec (default fast)", 3},
     {"class", KEY_CLASS, "CLASS", 0,
      "capacity of messages of fixed size: learn (default), wide, loose, medium, tight or settled",
+     3},
+    {"plan", KEY_PLAN, "FILE", 0,
+     "run exactly the plan in FILE, which 'zipccl plan OP -o FILE' writes; type, size, operator "
+     "and "
+     "root are the plan's, and --mode is by default that which it belongs to",
      3},
     {"cluster", KEY_CLUSTER, "NAME|FILE", 0,
      "rates that the chooser goes by ('zipccl cluster list'); default: round figures of one core a "
@@ -164,6 +170,7 @@ static const char doc[] =
     "  zipccl perf all_reduce -b 8 -e 64M -f 8 -t 4\n"
     "  zipccl perf all_gather -b 32M -t 4 --mode all --ranks-per-node 2\n"
     "  zipccl perf alltoall -b 1M -e 64M -d all -n 5 -c 3 -J alltoall.json\n"
+    "  zipccl perf all_gather --plan gather.json --mode raw,compressed -t 8 --ranks-per-node 4\n"
     "  zipccl perf reduce_scatter --input grads.safetensors:layer.3 --strategy 'exact direct'\n"
     "  mpirun --oversubscribe -np 4 zipccl perf all_reduce -b 1M -e 64M --mode all\n"
     "  zipccl perf all_gather -b 1M -e 64M --mode all --on sim --cluster laptop\n\n"
@@ -292,6 +299,7 @@ static int set_word(struct parse *p, int key, const char *arg)
     case KEY_STATE_LOAD: o->state.load = arg; return 0;
     case KEY_STATE_SAVE: o->state.save = arg; return 0;
     case KEY_STATE_FREEZE: o->state.freeze = true; return 0;
+    case KEY_PLAN: o->plan_path = arg; return 0;
     case KEY_TIER: return zipccl_perf_tier(program, arg, o);
     case KEY_RATIO: return zipccl_perf_ratio_value(program, arg, o);
     default: o->csv = arg; return 0;
@@ -380,6 +388,23 @@ static enum zipccl_perf_mode mode_of(const char *strategy)
     return zipccl_strategy_find(strategy)->compressed ? ZIPCCL_PERF_COMPRESSED : ZIPCCL_PERF_RAW;
 }
 
+/* What a plan says itself. */
+static int check_plan_file(const struct parse *p)
+{
+    static const int keys[] = {'b', 'e',          'f',         'i',        'd',      'o',
+                               'r', KEY_STRATEGY, KEY_NCHUNKS, KEY_EFFORT, KEY_CLASS};
+
+    if (p->out->plan_path == NULL)
+        return ZIPCCL_EXIT_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (p->seen[keys[i]])
+            return zipccl_usage_error(p->program, "perf: --%s beside --plan, which says it itself",
+                                      option_of(keys[i])->name);
+    if (p->out->on == ZIPCCL_ON_SIM)
+        return zipccl_usage_error(p->program, "perf: --plan is of real ranks, not of --on sim");
+    return ZIPCCL_EXIT_OK;
+}
+
 static int check_plans(const struct parse *p)
 {
     struct zipccl_perf_options *o = p->out;
@@ -395,7 +420,7 @@ static int check_plans(const struct parse *p)
         return zipccl_usage_error(p->program,
                                   "perf: --strategy '%s' is of --mode %s, which is not run",
                                   o->strategy, zipccl_perf_mode_names[mode_of(o->strategy)]);
-    if (!p->seen[KEY_MODE])
+    if (!p->seen[KEY_MODE] && o->plan_path == NULL)
         o->modes[o->strategy != NULL ? mode_of(o->strategy) : ZIPCCL_PERF_ADAPTIVE] = true;
     return ZIPCCL_EXIT_OK;
 }
@@ -451,8 +476,10 @@ static int check(const struct parse *p)
                                       "are aligned",
                                       o->unalign, zipccl_dtype_size(o->dtypes[d]),
                                       zipccl_dtype_name(o->dtypes[d]));
-    int code = check_sizes(p);
+    int code = check_plan_file(p);
 
+    if (code == ZIPCCL_EXIT_OK)
+        code = check_sizes(p);
     if (code == ZIPCCL_EXIT_OK)
         code = check_plans(p);
     return code != ZIPCCL_EXIT_OK ? code : check_state(p);

@@ -80,7 +80,10 @@ struct zipccl_perf_options {
     const char *strategy; /* pinned; NULL: choose */
     uint32_t nchunks;     /* 0: as the chooser finds best, pinned 1 */
     enum zipccl_effort effort;
-    uint32_t capacity_class; /* or ZIPCCL_CLASS_LEARN */
+    uint32_t capacity_class;        /* or ZIPCCL_CLASS_LEARN */
+    const char *plan_path;          /* --plan; NULL: none */
+    const struct zipccl_plan *plan; /* what is in it, once it is read; borrowed */
+    uint32_t plan_nodes;            /* that it was made for */
     const char *cluster, *cluster_dir, *sets[ZIPCCL_PERF_MAX_SETS];
     size_t nsets;
     struct zipccl_state_files state; /* of mode adaptive */

@@ -5,6 +5,7 @@
  */
 #include "experiments/perf_rank.h"
 
+#include "experiments/perf_plan.h"
 #include "experiments/perf_report.h"
 
 #include <stdio.h>
@@ -57,6 +58,12 @@ const struct zipccl_strategy *perf_pinned(const struct zipccl_perf_options *opti
     return pinned->compressed == (mode == ZIPCCL_PERF_COMPRESSED) ? pinned : NULL;
 }
 
+/* True if calls of 'mode' run the plan of --plan. */
+static bool is_given(const struct zipccl_perf_options *o, enum zipccl_perf_mode mode)
+{
+    return o->plan != NULL && mode == zipccl_perf_plan_mode(o->plan);
+}
+
 /* Settings of the communicator whose calls are of 'mode'. */
 static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipccl_perf_mode mode)
 {
@@ -80,6 +87,8 @@ static struct zipccl_comm_config config_of(const struct perf_job *job, enum zipc
         config.strategy = pinned->name;
         config.nchunks = mode != ZIPCCL_PERF_NATIVE ? o->nchunks : 0;
     }
+    if (is_given(o, mode))
+        config.plan = o->plan;
     if (mode == ZIPCCL_PERF_ADAPTIVE)
         zipccl_state_files_config(&o->state, &config);
     return config;
@@ -334,7 +343,8 @@ zipccl_status perf_rank_call(struct perf_rank *rank, const struct zipccl_perf_ca
     zipccl_status status =
         serve(rank, call, comm, send_of(rank, call, in_place), recv_of(rank, call, in_place));
 
-    if (status == ZIPCCL_OK || status == ZIPCCL_ERR_UNSUPPORTED)
+    if (status == ZIPCCL_OK ||
+        (status == ZIPCCL_ERR_UNSUPPORTED && !is_given(rank->job->options, mode)))
         return status;
     return perf_fail(rank->job, status, zipccl_comm_error(comm));
 }

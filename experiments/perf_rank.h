@@ -31,7 +31,8 @@ struct perf_job {
     pthread_mutex_t lock;
     struct zipccl_error error; /* of the first rank that failed by itself */
     zipccl_status status;
-    bool not_loaded; /* a rank has refused what --state-load brings */
+    bool plan_in_place; /* the plan given serves calls in place as well */
+    bool not_loaded;    /* a rank has refused what --state-load brings */
 };
 
 struct perf_rank {

@@ -13,40 +13,46 @@
 /* nccl-tests cuts what it divides among ranks to 16 bytes. */
 #define SHARE_BYTES 16
 
+void zipccl_perf_call_of(struct zipccl_perf_call *call, enum zipccl_op op, enum zipccl_dtype dtype,
+                         enum zipccl_redop redop, uint32_t root, size_t count, uint32_t nranks)
+{
+    size_t all = count;
+
+    *call = (struct zipccl_perf_call){.op = op,
+                                      .dtype = dtype,
+                                      .redop = redop,
+                                      .root = root,
+                                      .count = count,
+                                      .send_n = count,
+                                      .recv_n = count,
+                                      .has_in_place = true};
+    switch (op) {
+    case ZIPCCL_ALL_GATHER: call->recv_n = count * nranks; break;
+    case ZIPCCL_REDUCE_SCATTER: call->send_n = count * nranks; break;
+    case ZIPCCL_ALLTOALL:
+    case ZIPCCL_ALLTOALLV:
+        all = count * nranks;
+        call->has_in_place = false;
+        if (op == ZIPCCL_ALLTOALLV)
+            for (uint32_t k = all = 0; k < nranks; k++)
+                all += zipccl_perf_split_n(count, nranks, 0, k);
+        call->send_n = call->recv_n = all;
+        break;
+    default: call->has_in_place = op != ZIPCCL_SENDRECV; break;
+    }
+    call->size = (uint64_t)(call->send_n > call->recv_n ? call->send_n : call->recv_n) *
+                 zipccl_dtype_size(dtype);
+}
+
 void zipccl_perf_call_init(struct zipccl_perf_call *call, enum zipccl_op op,
                            enum zipccl_dtype dtype, enum zipccl_redop redop, uint32_t root,
                            uint64_t nbytes, uint32_t nranks)
 {
     size_t element = zipccl_dtype_size(dtype), n = (size_t)(nbytes / element);
     size_t share = n / nranks / (SHARE_BYTES / element) * (SHARE_BYTES / element);
-    size_t largest = share;
+    bool whole = op == ZIPCCL_ALL_REDUCE || op == ZIPCCL_BROADCAST || op == ZIPCCL_SENDRECV;
 
-    *call = (struct zipccl_perf_call){
-        .op = op, .dtype = dtype, .redop = redop, .root = root, .count = n, .has_in_place = true};
-    switch (op) {
-    case ZIPCCL_ALL_GATHER:
-        call->count = call->send_n = share;
-        call->recv_n = share * nranks;
-        break;
-    case ZIPCCL_REDUCE_SCATTER:
-        call->count = call->recv_n = share;
-        call->send_n = share * nranks;
-        break;
-    case ZIPCCL_ALLTOALL:
-    case ZIPCCL_ALLTOALLV:
-        call->count = share;
-        call->has_in_place = false;
-        if (op == ZIPCCL_ALLTOALLV)
-            for (uint32_t k = largest = 0; k < nranks; k++)
-                largest += zipccl_perf_split_n(share, nranks, 0, k);
-        call->send_n = call->recv_n = op == ZIPCCL_ALLTOALLV ? largest : share * nranks;
-        break;
-    default:
-        call->send_n = call->recv_n = n;
-        call->has_in_place = op != ZIPCCL_SENDRECV;
-        break;
-    }
-    call->size = (uint64_t)(call->send_n > call->recv_n ? call->send_n : call->recv_n) * element;
+    zipccl_perf_call_of(call, op, dtype, redop, root, whole ? n : share, nranks);
 }
 
 /* The k-th of n has (2k + 1) / n of the mean, so each row and each column sums to n times it. */

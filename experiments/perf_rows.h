@@ -71,6 +71,10 @@ void zipccl_perf_call_init(struct zipccl_perf_call *call, enum zipccl_op op,
                            enum zipccl_dtype dtype, enum zipccl_redop redop, uint32_t root,
                            uint64_t nbytes, uint32_t nranks);
 
+/* The call of 'count' elements, NCCL's argument. */
+void zipccl_perf_call_of(struct zipccl_perf_call *call, enum zipccl_op op, enum zipccl_dtype dtype,
+                         enum zipccl_redop redop, uint32_t root, size_t count, uint32_t nranks);
+
 /* Elements that 'src' sends to 'dst' in an alltoallv of mean pair 'count': 1/n to (2n-1)/n of it. */
 size_t zipccl_perf_split_n(size_t count, uint32_t nranks, uint32_t src, uint32_t dst);
 

@@ -5,6 +5,7 @@
  */
 #include "experiments/perf_run.h"
 
+#include "experiments/perf_plan.h"
 #include "experiments/perf_rank.h"
 #include "experiments/perf_report.h"
 
@@ -35,7 +36,10 @@ static void buffer_bytes(const struct zipccl_perf_options *o, uint32_t nranks, s
         size_t element = zipccl_dtype_size(o->dtypes[d]);
         struct zipccl_perf_call call;
 
-        zipccl_perf_call_init(&call, o->op, o->dtypes[d], ZIPCCL_SUM, 0, o->max_bytes, nranks);
+        if (o->plan != NULL)
+            zipccl_perf_plan_call(o->plan, &call);
+        else
+            zipccl_perf_call_init(&call, o->op, o->dtypes[d], ZIPCCL_SUM, 0, o->max_bytes, nranks);
         *send = call.send_n * element > *send ? call.send_n * element : *send;
         *recv = call.recv_n * element > *recv ? call.recv_n * element : *recv;
     }
@@ -49,7 +53,13 @@ static zipccl_status run_sizes(struct perf_rank *rank, enum zipccl_dtype dtype,
     struct zipccl_perf_call call;
     bool served = true;
 
-    for (uint64_t s = o->min_bytes; s != 0 && served; s = zipccl_perf_next_size(o, s)) {
+    if (o->plan != NULL) {
+        zipccl_perf_plan_call(o->plan, &call);
+        call.has_in_place = rank->job->plan_in_place;
+        ZIPCCL_TRY(perf_measure(rank, &call, &served));
+    }
+    for (uint64_t s = o->plan == NULL ? o->min_bytes : 0; s != 0 && served;
+         s = zipccl_perf_next_size(o, s)) {
         zipccl_perf_call_init(&call, o->op, dtype, redop, root, s, rank->job->nranks);
         ZIPCCL_TRY(perf_measure(rank, &call, &served));
     }
@@ -202,6 +212,9 @@ static zipccl_status prepare(struct perf_job *job, struct zipccl_error *error)
     if (o->op == ZIPCCL_BROADCAST && !o->all_roots && o->root >= job->nranks)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "-r %u is not one of %u ranks", o->root,
                            job->nranks);
+    if (o->plan != NULL)
+        ZIPCCL_TRY(
+            zipccl_perf_plan_check(o, job->members[0]->topology, &job->plan_in_place, error));
     ZIPCCL_TRY(check_memory(job, error));
     return open_pools(job, error);
 }
@@ -229,6 +242,10 @@ static zipccl_status run(struct perf_job *job, struct zipccl_error *error)
     if (status != ZIPCCL_OK && job->status != ZIPCCL_OK) {
         *error = job->error;
         return zipccl_state_files_status(job->status, job->not_loaded);
+    }
+    if (status == ZIPCCL_OK && job->world->first == 0 && !job->served && job->status != ZIPCCL_OK) {
+        *error = job->error; /* why the plan given does not run */
+        return job->status;
     }
     if (status == ZIPCCL_OK && job->world->first == 0 && !job->served)
         return refuse(job->options, error);

@@ -7,6 +7,7 @@
 
 #include "experiments/open_cluster.h"
 #include "experiments/output.h"
+#include "experiments/plan_file.h"
 #include "experiments/plan_report.h"
 #include "experiments/program.h"
 #include "models/units.h"
@@ -29,7 +30,7 @@ enum {
     KEY_STATE,
     KEY_CLUSTER_DIR
 };
-enum { FILE_JSON, FILE_CSV, NUM_FILES };
+enum { FILE_JSON, FILE_CSV, FILE_STEPS, NUM_FILES };
 
 struct options {
     const char *op, *cluster, *cluster_dir, *state, *sets[MAX_SETS], *files[NUM_FILES];
@@ -66,6 +67,10 @@ static const struct argp_option option_table[] = {
      "out",
      3},
     {"csv", KEY_CSV, "FILE", 0, "the candidates as CSV", 3},
+    {"output", 'o', "FILE", 0,
+     "the plan that is chosen with all of its steps, schema zipccl.plan_steps, for 'zipccl perf OP "
+     "--plan FILE'",
+     3},
     {0}};
 
 static const char doc[] =
@@ -75,6 +80,7 @@ static const char doc[] =
     "\vExamples:\n"
     "  zipccl plan all_gather --count 16777216 --cluster a100-8x8-200g\n"
     "  zipccl plan alltoall --count 262144 --cluster a100-8x8-200g --ranks 16 --print\n"
+    "  zipccl plan all_gather --count 1048576 --cluster laptop --ranks 8 -o gather.json\n"
     "  zipccl plan all_reduce --count 8388608 --cluster laptop --input model.safetensors";
 
 static int once(const char *option, bool *given)
@@ -204,6 +210,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_STATE: failed = set_text("--state", &o->state, arg); break;
     case 'J': failed = set_text("-J", &o->files[FILE_JSON], arg); break;
     case KEY_CSV: failed = set_text("--csv", &o->files[FILE_CSV], arg); break;
+    case 'o': failed = set_text("-o", &o->files[FILE_STEPS], arg); break;
     case KEY_PRINT:
         o->print = true;
         failed = 0;
@@ -278,7 +285,20 @@ static zipccl_status check_outputs(const struct options *o, const struct zipccl_
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], o->query.input, error));
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], o->state, error));
     }
-    return zipccl_output_differ(&outputs[FILE_JSON], &outputs[FILE_CSV], error);
+    for (int i = 0; i < NUM_FILES; i++)
+        ZIPCCL_TRY(zipccl_output_differ(&outputs[i], &outputs[(i + 1) % NUM_FILES], error));
+    return ZIPCCL_OK;
+}
+
+static zipccl_status write_one(const struct zipccl_plan_report *report, int which, FILE *out,
+                               struct zipccl_error *error)
+{
+    switch (which) {
+    case FILE_JSON: return zipccl_plan_json(report, out, error);
+    case FILE_CSV: return zipccl_plan_csv(report, out, error);
+    default:
+        return zipccl_plan_file_write(report->answer->plan, report->answer->nnodes, out, error);
+    }
 }
 
 static zipccl_status write_files(const struct zipccl_plan_report *report,
@@ -288,10 +308,7 @@ static zipccl_status write_files(const struct zipccl_plan_report *report,
         ZIPCCL_TRY(zipccl_output_open(&outputs[i], error));
         if (outputs[i].file != NULL)
             ZIPCCL_TRY(zipccl_output_named(&outputs[i],
-                                           i == FILE_JSON
-                                               ? zipccl_plan_json(report, outputs[i].file, error)
-                                               : zipccl_plan_csv(report, outputs[i].file, error),
-                                           error));
+                                           write_one(report, i, outputs[i].file, error), error));
         ZIPCCL_TRY(zipccl_output_close(&outputs[i], error));
     }
     for (int i = 0; i < NUM_FILES; i++)
@@ -307,6 +324,7 @@ static zipccl_status answer(struct options *o, const struct zipccl_cluster_file 
     struct zipccl_plan_learnt learnt = {.path = NULL};
     struct zipccl_plan_report report = {&o->query, &found, &cluster, file,
                                         o->state != NULL ? &learnt : NULL};
+    bool table = true;
     zipccl_status status;
 
     ZIPCCL_TRY(check_outputs(o, file, outputs, error));
@@ -319,7 +337,9 @@ static zipccl_status answer(struct options *o, const struct zipccl_cluster_file 
                                          o->query.call.count, found.nranks, &learnt, error);
     if (status == ZIPCCL_OK)
         status = write_files(&report, outputs, error);
-    if (status == ZIPCCL_OK && !outputs[FILE_JSON].standard && !outputs[FILE_CSV].standard)
+    for (int i = 0; i < NUM_FILES; i++)
+        table = table && !outputs[i].standard;
+    if (status == ZIPCCL_OK && table)
         zipccl_plan_print_answer(&report, o->print, stdout);
     zipccl_plan_learnt_release(&learnt);
     zipccl_plan_answer_release(&found);
@@ -328,7 +348,7 @@ static zipccl_status answer(struct options *o, const struct zipccl_cluster_file 
 
 static zipccl_status run(struct options *o, struct zipccl_error *error)
 {
-    struct zipccl_output outputs[NUM_FILES] = {{.path = NULL}, {.path = NULL}};
+    struct zipccl_output outputs[NUM_FILES] = {{.path = NULL}};
     struct zipccl_cluster_file *file;
     char folder[4096];
     zipccl_status status;

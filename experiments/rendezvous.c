@@ -61,6 +61,7 @@ enum verdict { TAKEN, OTHER_JOB, OTHER_SIZE };
 
 struct place {
     const char *host;
+    char first[256]; /* the first host of Slurm's list, where 'host' is from that */
     char port[16];
     char job[JOB_BYTES]; /* filled up with 0 */
     double deadline_s;
@@ -84,22 +85,97 @@ static void pause_shortly(void)
     nanosleep(&(struct timespec){0, RETRY_NS}, NULL);
 }
 
-/* What only processes of this job say alike: the first of these variables that is set and, where
- * they are all on one host, their parent. */
+/* What only processes of this job say alike: the first of these variables that is set, a step of
+ * Slurm's with its number, and, where they are all on one host, their parent. */
 static void find_job(char *job, bool one_host)
 {
     static const char *const names[] = {"ZIPCCL_JOB", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE",
                                         "SLURM_JOB_ID"};
-    const char *value = NULL;
+    const char *value = NULL, *step = getenv("SLURM_STEP_ID");
+    size_t i = 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && value == NULL; i++)
+    for (; i < sizeof names / sizeof names[0] && value == NULL; i++)
         value = getenv(names[i]);
+    if (i < sizeof names / sizeof names[0] || value == NULL)
+        step = NULL; /* not Slurm's */
     memset(job, 0, JOB_BYTES);
-    snprintf(job, JOB_BYTES, "%ld %.255s", one_host ? (long)getppid() : 0L,
-             value != NULL ? value : "");
+    snprintf(job, JOB_BYTES, "%ld %.200s%s%.20s", one_host ? (long)getppid() : 0L,
+             value != NULL ? value : "", step != NULL ? "." : "", step != NULL ? step : "");
 }
 
-static zipccl_status find_place(struct place *place, struct zipccl_error *error)
+bool zipccl_rendezvous_first_host(const char *list, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *list != '\0' && *list != ','; list++) {
+        if (n + 1 >= size)
+            return false;
+        if (*list != '[') {
+            out[n++] = *list;
+            continue;
+        }
+        /* The first of the numbers in brackets, with its zeros. */
+        if (list[1] < '0' || list[1] > '9')
+            return false;
+        for (list++; *list >= '0' && *list <= '9' && n + 1 < size; list++)
+            out[n++] = *list;
+        list += strcspn(list, "]");
+        if (*list == '\0')
+            return false;
+    }
+    out[n] = '\0';
+    return n > 0;
+}
+
+/* A variable that is a number; 'missing' if it is not set. */
+static unsigned long number_of(const char *name, unsigned long missing)
+{
+    const char *value = getenv(name);
+
+    return value != NULL ? strtoul(value, NULL, 10) : missing;
+}
+
+/* True if Slurm has started these processes, on several hosts. */
+static bool is_on_slurm_hosts(const struct zipccl_launch *launch)
+{
+    return number_of("SLURM_STEP_NUM_NODES", 1) > 1 &&
+           number_of("SLURM_PROCID", UINT32_MAX) == launch->rank &&
+           number_of("SLURM_NTASKS", 0) == launch->size;
+}
+
+/* Without MASTER_ADDR: this host if all processes are here; of Slurm's hosts the first, where it
+ * has rank 0. */
+static zipccl_status find_without_master(const struct zipccl_launch *launch, struct place *place,
+                                         unsigned *number, struct zipccl_error *error)
+{
+    bool mpirun = launch->launcher != NULL && strcmp(launch->launcher, "Open MPI") == 0;
+    unsigned long here = number_of("OMPI_COMM_WORLD_LOCAL_SIZE", launch->size);
+    const char *list = getenv("SLURM_STEP_NODELIST");
+
+    place->host = "127.0.0.1";
+    *number = FIRST_PORT + (unsigned)getppid() % NUM_PORTS;
+    if (mpirun && here < launch->size)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "mpirun has started %lu of %u processes on this host, and nothing says "
+                           "where rank 0 is: set MASTER_ADDR to its host and MASTER_PORT to a free "
+                           "port (mpirun -x MASTER_ADDR -x MASTER_PORT)",
+                           here, launch->size);
+    if (mpirun || !is_on_slurm_hosts(launch))
+        return ZIPCCL_OK;
+    if (list == NULL || !zipccl_rendezvous_first_host(list, place->first, sizeof place->first))
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "SLURM_STEP_NODELIST=\"%.60s\": expected a list of hosts; or set "
+                           "MASTER_ADDR and MASTER_PORT",
+                           list != NULL ? list : "");
+    place->host = place->first;
+    *number =
+        FIRST_PORT +
+        (unsigned)((number_of("SLURM_JOB_ID", 0) * 31 + number_of("SLURM_STEP_ID", 0)) % NUM_PORTS);
+    return ZIPCCL_OK;
+}
+
+static zipccl_status find_place(const struct zipccl_launch *launch, struct place *place,
+                                struct zipccl_error *error)
 {
     const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
     unsigned number;
@@ -111,17 +187,18 @@ static zipccl_status find_place(struct place *place, struct zipccl_error *error)
                            "are on one host",
                            host != NULL ? "MASTER_ADDR" : "MASTER_PORT",
                            host != NULL ? "MASTER_PORT" : "MASTER_ADDR");
-    place->host = host != NULL ? host : "127.0.0.1";
-    number = FIRST_PORT + (unsigned)getppid() % NUM_PORTS;
-    if (port != NULL) {
+    if (host == NULL) {
+        ZIPCCL_TRY(find_without_master(launch, place, &number, error));
+    } else {
         unsigned long value = strtoul(port, &end, 10);
 
         if (end == port || *end != '\0' || value == 0 || value >= 65535)
             return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                                "MASTER_PORT=\"%.20s\": expected 1 to 65534", port);
+        place->host = host;
         number = (unsigned)value + 1;
     }
-    find_job(place->job, host == NULL);
+    find_job(place->job, host == NULL && place->host != place->first);
     snprintf(place->port, sizeof place->port, "%u", number);
     return ZIPCCL_OK;
 }
@@ -490,7 +567,7 @@ zipccl_status zipccl_rendezvous(const struct zipccl_launch *launch, void *bytes,
 
     if (launch->size <= 1)
         return ZIPCCL_OK;
-    ZIPCCL_TRY(find_place(&place, error));
+    ZIPCCL_TRY(find_place(launch, &place, error));
     place.deadline_s = now_s() + earlier(timeout_s > 0 ? timeout_s : DEFAULT_TIMEOUT_S, MOST_S);
     return launch->rank == 0 ? give(launch, &place, bytes, nbytes, error)
                              : fetch(launch, &place, bytes, nbytes, error);

@@ -7,7 +7,8 @@
  *                                taken, since torchrun's own store has that one.  Others set them
  *                                by hand
  *     neither                    all processes are on this host: a port that follows from their
- *                                parent
+ *                                parent.  Or Slurm has started them on several: rank 0 is on the
+ *                                first of its list, the port follows from job and step
  *     ZIPCCL_JOB                 a word of the job's own, the same for all its processes; unset:
  *                                what torchrun, PMIx or Slurm calls the job
  *
@@ -33,5 +34,11 @@
  */
 zipccl_status zipccl_rendezvous(const struct zipccl_launch *launch, void *bytes, size_t nbytes,
                                 double timeout_s, struct zipccl_error *error);
+
+/*
+ * Write the first host of Slurm's 'list' ("a[07-09,12]n[1-2],b": "a07n1") to 'out' [size].
+ * False if there is none, or it is no list or too long.
+ */
+bool zipccl_rendezvous_first_host(const char *list, char *out, size_t size);
 
 #endif

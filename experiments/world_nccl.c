@@ -414,6 +414,9 @@ static zipccl_status place_ranks(struct nccl_world *world,
     cudaError_t result = cudaGetDeviceCount(&ndevices);
     uint32_t local = launch->has_local ? launch->local_rank : launch->rank;
 
+    /* srun --gpus-per-task=1, say, gives each process a GPU of its own, as number 0. */
+    if (result == cudaSuccess && ndevices == 1 && getenv("CUDA_VISIBLE_DEVICES") != NULL)
+        local = 0;
     if (result != cudaSuccess || ndevices == 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--on nccl needs a GPU: %s",
                            result != cudaSuccess ? cudaGetErrorString(result) : "there is none");

@@ -129,6 +129,30 @@ refuses "of --mode adaptive, which is not run" "$zipccl" perf all_gather --mode 
 refuses "with --class wide nothing is learnt" "$zipccl" perf all_gather --class wide --state-load learnt
 refuses "nothing is learnt that --state-save could save" "$zipccl" perf all_gather --state-freeze --state-save x
 refuses "of real ranks, not of --on sim" "$zipccl" perf all_gather --on sim --cluster laptop --state-load learnt
+# ---- one plan from a file
+make_plan() {
+    "$zipccl" plan "$@" --cluster "$a100" --ranks 4 --ranks-per-node 2
+}
+works "" make_plan all_gather --count 30001 --mode compressed -o gather.plan
+works "Out of bounds values : 0 OK" "$zipccl" perf all_gather --plan gather.plan -t 4 --ranks-per-node 2 -n 2 -J planned.json
+grep -q "$(sed -n 's/.*"digest": "\(.*\)",/\1/p' gather.plan)" planned.json || failed "another plan: $(cat planned.json)"
+works "  raw  " "$zipccl" perf all_gather --plan gather.plan -t 4 --ranks-per-node 2 -n 1 --mode all
+refuses "a plan of all_gather, expected alltoall" "$zipccl" perf alltoall --plan gather.plan -t 4
+refuses "for 4 ranks, here are 2" "$zipccl" perf all_gather --plan gather.plan -t 2
+refuses "made for 4 ranks on 2 nodes, here are 4 on 1" "$zipccl" perf all_gather --plan gather.plan -t 4
+refuses "--minbytes beside --plan" "$zipccl" perf all_gather --plan gather.plan -b 4K
+refuses "of --mode compressed, which is not run" "$zipccl" perf all_gather --plan gather.plan -t 4 --mode raw
+refuses "--plan is of real ranks" "$zipccl" perf all_gather --plan gather.plan --on sim --cluster laptop
+refuses "missing.plan: No such file" "$zipccl" perf all_gather --plan missing.plan
+refuses "expected \"zipccl.plan_steps\"" "$zipccl" perf all_gather --plan plan.json
+refuses "two outputs have the same path" "$zipccl" plan all_gather --count 30001 --cluster "$a100" -o same -J ./same
+refuses "gather.plan" "$zipccl" perf all_gather --plan gather.plan -t 4 -J gather.plan
+sed '0,/"chunk_n": [0-9]*/s//"chunk_n": 1/' gather.plan >changed.plan
+refuses "changed.plan: 'digest': found" "$zipccl" perf all_gather --plan changed.plan -t 4 --ranks-per-node 2
+sed -i '/"digest"/d' changed.plan
+refuses "rule 'chunk'" "$zipccl" perf all_gather --plan changed.plan -t 4 --ranks-per-node 2
+# A file of version 1 stays one.
+works "# Out of bounds values : 0 OK" "$zipccl" perf all_gather --plan "$OLDPWD/experiments/tests/files/plan_steps_2.json" -t 2 -n 1
 # Ranks as processes, where MPI was found when this was built.
 if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
     run_mpi=$OLDPWD/tests/run_mpi.sh
@@ -156,6 +180,9 @@ if ldd "$perf" | grep -q libmpi && command -v mpirun >/dev/null; then
         [ "$code" -eq 2 ] || failed "--state-load $state under mpirun: exit $code, $(cat err)"
     done
     grep -q '^even all_gather bf16 ' by_mpi/rank-1.state || failed "learnt under mpirun: $(cat by_mpi/*)"
+    ntests=$((ntests + 1))
+    "$run_mpi" 4 "$zipccl" perf all_gather --plan gather.plan --ranks-per-node 2 -n 1 -w 0 >out 2>err &&
+        grep -q '# Out of bounds values : 0 OK' out || failed "a plan under mpirun: $(cat out err)"
     # Either process alone would fit; both do not.
     ntests=$((ntests + 2))
     "$run_mpi" 2 "$zipccl" perf all_gather -b "$(awk '/^MemTotal/ {print int($2 / 2048)}' /proc/meminfo)M" >out 2>err &&

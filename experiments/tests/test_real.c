@@ -5,7 +5,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "experiments/perf_plan.h"
 #include "experiments/perf_run.h"
+#include "experiments/plan_file.h"
 #include "experiments/real_replay.h"
 
 #include <math.h>
@@ -14,6 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Changes of each plan; races are the same in few. */
+#ifdef __SANITIZE_THREAD__
+enum { NTRIES = 10 };
+#else
+enum { NTRIES = 80 };
+#endif
 
 static unsigned nfailures;
 
@@ -273,6 +282,264 @@ static void test_replay(enum zipccl_gaps gaps)
     zipccl_trace_destroy(trace);
 }
 
+/* A plan of 4 ranks on 2 nodes as text, which the caller frees; NULL if there is none. */
+static char *plan_text(enum zipccl_op op, const struct zipccl_strategy *strategy,
+                       struct zipccl_plan **plan)
+{
+    struct zipccl_call call = {
+        .op = op, .dtype = ZIPCCL_BFLOAT16, .count = 7 * 5000, .root = 1, .has_native = true};
+    struct zipccl_topology *topology = NULL;
+    struct zipccl_error error = {""};
+    char *text = NULL;
+    size_t nbytes;
+    FILE *out;
+
+    call.root = op == ZIPCCL_BROADCAST ? 1 : 0;
+    if (!strategy->serves(&call) || zipccl_topology_create_even(2, 2, &topology) != ZIPCCL_OK)
+        return NULL;
+    if (strategy->build(&call, topology, 1, 3, ZIPCCL_CLASS_SETTLED, 1 << 24, plan) == ZIPCCL_OK) {
+        out = open_memstream(&text, &nbytes);
+        expect(out != NULL && zipccl_plan_file_write(*plan, 2, out, &error) == ZIPCCL_OK,
+               "a plan is written");
+        fclose(out);
+    }
+    zipccl_topology_destroy(topology);
+    return text;
+}
+
+/* Perf of 'plan' on 4 threads: its rows, and whether nothing is wrong. */
+static bool run_plan(const struct zipccl_plan *plan, struct zipccl_world *world, size_t *nrows,
+                     struct zipccl_error *error)
+{
+    static struct zipccl_perf_options perf;
+    struct zipccl_perf_result result = {.measured = true, .on = "threads", .input = "gauss"};
+    char *argv[] = {(char *)"perf", (char *)zipccl_op_name((enum zipccl_op)plan->op),
+                    (char *)"-n",   (char *)"1",
+                    (char *)"-w",   (char *)"0",
+                    (char *)"-q",   NULL};
+    struct zipccl_comm_config config;
+    bool helped, right;
+
+    zipccl_comm_config_init(&config);
+    if (zipccl_perf_parse("test", 7, argv, &perf, &helped) != 0)
+        exit(1);
+    perf.plan_path = "test";
+    perf.plan = plan;
+    perf.plan_nodes = 2;
+    memset(perf.modes, 0, sizeof perf.modes);
+    perf.modes[zipccl_perf_plan_mode(plan)] = true;
+    perf.dtypes[0] = (enum zipccl_dtype)plan->dtype;
+    perf.redops[0] = (enum zipccl_redop)plan->redop;
+    perf.root = plan->root;
+    right = zipccl_perf_run(&perf, world, &config.params, &result, NULL, error) == ZIPCCL_OK &&
+            zipccl_perf_wrong(&result) == 0;
+    for (size_t i = 0; i < result.nrows; i++)
+        right = right && strcmp(result.rows[i].strategy, plan->strategy) == 0 &&
+                result.rows[i].nchunks == plan->nchunks;
+    *nrows = result.nrows;
+    zipccl_perf_release(&result);
+    return right;
+}
+
+/* Every strategy's plan of every op: written, read and run, it is the same plan and right. */
+static void test_plan_files(struct zipccl_world *world)
+{
+    size_t nplans = 0, nrows = 0;
+
+    for (int op = 0; op < ZIPCCL_NUM_OPS; op++)
+        for (size_t i = 0; zipccl_strategies[i] != NULL; i++) {
+            struct zipccl_plan *plan = NULL, *read = NULL;
+            struct zipccl_error error = {""};
+            uint32_t nodes = 0;
+            char *text = plan_text((enum zipccl_op)op, zipccl_strategies[i], &plan);
+
+            if (text == NULL)
+                continue;
+            nplans++;
+            if (zipccl_plan_file_parse("text", text, strlen(text), &read, &nodes, &error) !=
+                    ZIPCCL_OK ||
+                zipccl_plan_digest(read) != zipccl_plan_digest(plan) || nodes != 2 ||
+                read->acc_bytes != plan->acc_bytes || read->tmp_bytes != plan->tmp_bytes ||
+                !run_plan(read, world, &nrows, &error) || nrows == 0) {
+                fprintf(stderr, "FAILED: plan %s of %s: %s\n", plan->strategy,
+                        zipccl_op_name((enum zipccl_op)op), error.text);
+                nfailures++;
+            }
+            zipccl_plan_destroy(read);
+            zipccl_plan_destroy(plan);
+            free(text);
+        }
+    expect(nplans >= 40, "there are plans of all strategies");
+}
+
+static uint32_t random_below(uint64_t *state, uint32_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((*state >> 33) % n);
+}
+
+/* One number of a step, or the plan, becomes another. */
+static char *change_number(const char *text, uint64_t *state)
+{
+    static const char *const others[] = {
+        "0",    "1",  "2",   "3",    "64",   "1024", "65535", "1099511627776",
+        "null", "-1", "1e3", "5000", "11667"};
+    size_t n = strlen(text), from, to;
+    char *out = malloc(n + 32), old[24];
+    const char *other = others[random_below(state, sizeof others / sizeof *others)];
+    char near[24];
+
+    do
+        from = random_below(state, (uint32_t)n);
+    while (text[from] < '0' || text[from] > '9' || text[from - 1] != ' ');
+    for (to = from; text[to] >= '0' && text[to] <= '9' && to - from < 20; to++)
+        ;
+    memcpy(old, text + from, to - from);
+    old[to - from] = '\0';
+    if (random_below(state, 2) == 0) {
+        snprintf(near, sizeof near, "%llu",
+                 strtoull(old, NULL, 10) + (random_below(state, 2) == 0 ? 1 : 64));
+        other = near;
+    }
+    memcpy(out, text, from);
+    snprintf(out + from, n + 32 - from, "%s%s", other, text + to);
+    return out;
+}
+
+/* What is read and validated is right, or is refused: never a wrong element, nor a wait. */
+static void fuzz_plan(struct zipccl_world *world, const char *text, uint64_t seed, int ntries,
+                      size_t *naccepted)
+{
+    uint64_t state = seed;
+
+    for (int i = 0; i < ntries; i++) {
+        struct zipccl_perf_options options = {.plan_path = "changed", .plan_nodes = 2};
+        char *changed = change_number(text, &state);
+        struct zipccl_error error = {""};
+        struct zipccl_plan *plan = NULL;
+        bool in_place;
+        uint32_t nodes;
+        size_t nrows;
+
+        if (zipccl_plan_file_parse("changed", changed, strlen(changed), &plan, &nodes, &error) ==
+            ZIPCCL_OK) {
+            options.plan = plan;
+            if (zipccl_perf_plan_check(&options, world->topology, &in_place, &error) == ZIPCCL_OK) {
+                ++*naccepted;
+                if (!run_plan(plan, world, &nrows, &error)) {
+                    fprintf(stderr, "FAILED: seed %llu, change %d passes and is wrong: %s\n",
+                            (unsigned long long)seed, i, error.text);
+                    nfailures++;
+                }
+            }
+        }
+        expect(plan != NULL || error.text[0] != '\0', "a refusal says why");
+        zipccl_plan_destroy(plan);
+        free(changed);
+    }
+}
+
+static void refuses_plan(const char *text, const char *expected)
+{
+    struct zipccl_error error = {""};
+    struct zipccl_plan *plan = NULL;
+    uint32_t nodes;
+
+    if (zipccl_plan_file_parse("broken", text, strlen(text), &plan, &nodes, &error) !=
+            ZIPCCL_ERR_INPUT ||
+        strstr(error.text, expected) == NULL) {
+        fprintf(stderr, "FAILED: expected \"%s\", found \"%s\"\n", expected, error.text);
+        nfailures++;
+        zipccl_plan_destroy(plan);
+    }
+}
+
+/* 'text' with its first 'from' replaced. */
+static char *with(const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    char *out = malloc(strlen(text) + strlen(to) + 1);
+
+    if (at == NULL || out == NULL)
+        exit(1);
+    sprintf(out, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    return out;
+}
+
+static void test_broken_plans(struct zipccl_world *world)
+{
+    static const struct {
+        const char *from, *to, *expected;
+    } cases[] = {
+        {"zipccl.plan_steps", "zipccl.plan", "'schema': found zipccl.plan, expected"},
+        {"\"version\": 1", "\"version\": 2", "'version': found 2, expected 1"},
+        {"\"count\": 35000", "\"count\": 35001", "'digest': found"},
+        {"\"nranks\": 4", "\"nranks\": 4, \"more\": 1", "one is unknown or stands twice"},
+        {"\"kind\": \"encode\"", "\"kind\": \"encod\"",
+         "step 0: 'kind': found encod, expected one of"},
+        {"\"base\": 0", "\"base\": -1", "step 0, src: 'base': found -1, expected a whole number"},
+        {"\"base\": 0", "\"bas\": 0", "step 0, src: 'base': found no such key"},
+        {"\"after\": [", "\"after\": [ 0 ",
+         "step 0: 'after': found 0, expected an array of at most 6 earlier steps"},
+        {"\"strategy\": \"", "\"strategy\": \"a name that is too long for any plan of ours, ",
+         "'strategy': found another text"},
+        {"{", "", "not JSON"},
+    };
+    static const struct {
+        enum zipccl_op op;
+        const char *strategy;
+    } kinds[] = {{ZIPCCL_ALL_GATHER, "fixed two-level"}, {ZIPCCL_REDUCE_SCATTER, "fixed direct"},
+                 {ZIPCCL_ALL_REDUCE, "exact two-level"}, {ZIPCCL_ALLTOALLV, "exact direct"},
+                 {ZIPCCL_BROADCAST, "fixed ring"},       {ZIPCCL_ALL_GATHER, "exact split"},
+                 {ZIPCCL_ALLTOALL, "raw two-level"},     {ZIPCCL_SENDRECV, "fixed direct"}};
+    size_t naccepted = 0;
+
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct zipccl_plan *plan = NULL;
+        char *text = plan_text(kinds[k].op, zipccl_strategy_find(kinds[k].strategy), &plan),
+             *free_of;
+
+        if (text == NULL)
+            exit(1);
+        for (size_t i = 0; k == 0 && i < sizeof cases / sizeof *cases; i++) {
+            char *broken = with(text, cases[i].from, cases[i].to);
+
+            refuses_plan(broken, cases[i].expected);
+            free(broken);
+        }
+        for (size_t n = 0; n + 2 < strlen(text); n += 1 + strlen(text) / 40) {
+            char *cut = strndup(text, n);
+
+            refuses_plan(cut, "broken");
+            free(cut);
+        }
+        free_of = with(text, "\"digest\"", "\"digest\": null, \"x\"");
+        refuses_plan(free_of, "found");
+        free(free_of);
+        char *end = strchr(strstr(text, "\"digest\""), ','), *start = strstr(text, "\"digest\"");
+
+        memset(start, ' ', (size_t)(end - start) + 1);
+        fuzz_plan(world, text, 100 + k, NTRIES, &naccepted);
+        zipccl_plan_destroy(plan);
+        free(text);
+    }
+    expect(naccepted > 0, "some changes make another plan that is right");
+}
+
+static void test_plans(void)
+{
+    struct zipccl_world_options options = {
+        .kind = ZIPCCL_WORLD_THREADS, .nthreads = 4, .ranks_per_node = 2, .timeout_s = 20};
+    struct zipccl_error error = {""};
+    struct zipccl_world *world;
+
+    if (zipccl_world_open(&options, &world, &error) != ZIPCCL_OK)
+        exit(1);
+    test_plan_files(world);
+    test_broken_plans(world);
+    zipccl_world_close(world);
+}
+
 int main(void)
 {
     struct zipccl_perf_result result;
@@ -288,6 +555,8 @@ int main(void)
     zipccl_perf_release(&result);
     test_replay(ZIPCCL_GAPS_SKIP);
     test_replay(ZIPCCL_GAPS_SLEEP);
+    unsetenv("NCCL_TESTS_SPLIT");
+    test_plans();
     printf("%u failures\n", nfailures);
     return nfailures == 0 ? 0 : 1;
 }

@@ -182,6 +182,31 @@ static void test_deadlines(unsigned port)
     check(end_of(pid) == ZIPCCL_ERR_IO, "rank 0 alone");
 }
 
+static void test_hosts(void)
+{
+    static const struct {
+        const char *list, *first;
+    } cases[] = {{"node7", "node7"},
+                 {"node[003-005,7],x1", "node003"},
+                 {"a,b", "a"},
+                 {"r[1-2]n[30,41]s,b", "r1n30s"},
+                 {"gpu-1.example.org", "gpu-1.example.org"},
+                 {"", NULL},
+                 {"n[", NULL},
+                 {"n[3-", NULL},
+                 {"n[a]", NULL},
+                 {",a", NULL},
+                 {"far-too-long-a-name", NULL}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[18] = "";
+        bool found = zipccl_rendezvous_first_host(cases[i].list, out, sizeof out);
+
+        check(found == (cases[i].first != NULL) && (!found || strcmp(out, cases[i].first) == 0),
+              cases[i].list);
+    }
+}
+
 int main(void)
 {
     unsigned port = 0;
@@ -193,5 +218,6 @@ int main(void)
     setenv("MASTER_PORT", text, 1);
     test_strangers(port);
     test_deadlines(port);
+    test_hosts();
     return bad;
 }
