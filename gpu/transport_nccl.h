@@ -43,7 +43,8 @@ struct zipccl_transport_nccl {
     unsigned nold;
     size_t old_bytes; /* of them, on the device */
     atomic_bool aborted;
-    double limit_s; /* longest that a wait on the host may take; 0, as at first: for ever */
+    uint64_t nwaits; /* of the host for events, so far */
+    double limit_s;  /* longest that a wait on the host may take; 0, as at first: for ever */
     struct zipccl_error error; /* of the first failure */
 };
 
