@@ -96,6 +96,9 @@ void zipccl_class_open(struct zipccl_class_state *state, struct zipccl_class_see
 /* The narrowest class that nothing bars the way to, at which a plan is priced: where its class is going. */
 int zipccl_class_ceiling(const struct zipccl_class_state *state);
 
+/* Add what a call showed that was counted earlier, when nothing was known of it yet. */
+void zipccl_class_note_late(struct zipccl_class_state *state, int fit, bool overflowed);
+
 /* FNV-1a digest of what decisions depend on: equal on all who must agree. */
 uint64_t zipccl_class_digest(const struct zipccl_class_state *state);
 

@@ -20,6 +20,8 @@
 #include "gpu/kernels.h"
 #include "gpu/transport_nccl.h"
 
+struct zipccl_gate; /* gate.h */
+
 /* Calls of which the host runs ahead of the device at most. */
 #define ZIPCCL_CUDA_ARENAS 4u
 
@@ -78,8 +80,9 @@ struct zipccl_exec_cuda {
     /* Of the last ENCODE into each slot. */
     const struct zipccl_gpu_result *coded[UINT8_MAX + 1];
     cudaEvent_t coded_event[UINT8_MAX + 1];
-    cudaEvent_t *events[2]; /* rings of the lanes, see exec_cuda_run.c */
-    zipccl_status failed;   /* of what could not be returned; sticks */
+    cudaEvent_t *events[2];   /* rings of the lanes, see exec_cuda_run.c */
+    zipccl_status failed;     /* of what could not be returned; sticks */
+    struct zipccl_gate *gate; /* NULL: the host waits where it has to know what overflowed */
 };
 
 struct zipccl_exec_cuda_options {

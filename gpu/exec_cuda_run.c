@@ -12,6 +12,9 @@
  */
 #include "gpu/exec_cuda.h"
 
+#include "core/plan_builder.h"
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 
 /* Events of a lane: more than there are steps between one and its last user, in chunked plans of
@@ -29,6 +32,8 @@ struct walk {
     uint32_t nevents[NUM_LANES];
     uint16_t *event_of; /* [nsteps] in the ring of its lane */
     bool failed;
+    struct zipccl_plan native; /* of a captured call that runs no plan, and */
+    struct zipccl_step native_step;
 };
 
 void zipccl_cuda_events_destroy(struct zipccl_exec_cuda *e)
@@ -94,7 +99,16 @@ static zipccl_status run_encode(struct walk *w, const struct zipccl_step *step)
     if (*event == NULL)
         ZIPCCL_CUDA_TRY(e, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(*event, e->now));
-    return ZIPCCL_OK;
+    return zipccl_gate_is_on(e) ? zipccl_gate_coded(e, &w->state, step) : ZIPCCL_OK;
+}
+
+/* DECODE: what its messages became, at a gate, only the device knows. */
+static zipccl_status run_decode(struct walk *w)
+{
+    size_t outcomes = w->e->arena->outcomes.used;
+
+    ZIPCCL_TRY(zipccl_cuda_decode(w->e, (enum zipccl_dtype)w->run.plan->dtype));
+    return zipccl_gate_is_on(w->e) ? zipccl_gate_decoded(w->e, outcomes) : ZIPCCL_OK;
 }
 
 static zipccl_status run_codec(struct walk *w, const struct zipccl_step *step)
@@ -102,9 +116,11 @@ static zipccl_status run_codec(struct walk *w, const struct zipccl_step *step)
     if (step->kind == ZIPCCL_STEP_ENCODE)
         return run_encode(w, step);
     zipccl_cuda_list_start(w->e);
+    if (w->e->gate != NULL)
+        w->e->gate->step_of = step->raw_of;
     ZIPCCL_TRY(zipccl_run_codec_step(&w->state, step));
     if (step->kind == ZIPCCL_STEP_DECODE)
-        ZIPCCL_TRY(zipccl_cuda_decode(w->e, (enum zipccl_dtype)w->run.plan->dtype));
+        ZIPCCL_TRY(run_decode(w));
     return w->e->failed;
 }
 
@@ -151,8 +167,11 @@ static zipccl_status run_resolve(struct walk *w, const struct zipccl_step *step)
     struct zipccl_exec_cuda *e = w->e;
 
     ZIPCCL_TRY(list_received(w, step));
-    if (e->nlist > 0) {
+    if (e->nlist > 0)
         ZIPCCL_TRY(zipccl_cuda_look(e, (enum zipccl_dtype)w->run.plan->dtype));
+    if (zipccl_gate_is_on(e))
+        return zipccl_gate_look(e, &w->state, step);
+    if (e->nlist > 0) {
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, e->now));
         ZIPCCL_TRY(zipccl_transport_nccl_wait(e->transport, e->transport->event));
     }
@@ -248,6 +267,8 @@ static zipccl_status run_wire(struct walk *w, const struct zipccl_step *step)
         return run_sizes(w, step);
     if (step->kind == ZIPCCL_STEP_RESOLVE)
         return run_resolve(w, step);
+    if (step->raw_of != ZIPCCL_STEP_NONE && zipccl_gate_is_on(w->e))
+        return zipccl_gate_pass(w->e, step->raw_of);
     if (part >= 0 && is_even(w, step, &g))
         return run_part(w, step, &g, (unsigned)part);
     ZIPCCL_TRY(zipccl_run_wire_step(&w->state, step));
@@ -342,6 +363,8 @@ static zipccl_status end(struct walk *w)
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, e->wire));
         ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(stream, e->transport->event, 0));
     }
+    if (zipccl_gate_is_on(e))
+        return zipccl_gate_end(e, stream);
     if (outcomes->used > 0)
         ZIPCCL_CUDA_TRY(e, cudaMemcpyAsync(outcomes->h, outcomes->d, outcomes->used,
                                            cudaMemcpyDeviceToHost, stream));
@@ -359,6 +382,8 @@ static void mark_end(struct walk *w)
     if (two_streams(w) && w->failed && cudaEventRecord(e->transport->event, e->wire) == cudaSuccess)
         cudaStreamWaitEvent(stream, e->transport->event, 0);
     e->now = e->transport->stream = stream;
+    if (zipccl_gate_mark(e, stream))
+        return;
     e->used = cudaEventRecord(e->done, stream) == cudaSuccess || e->used;
 }
 
@@ -383,15 +408,53 @@ static void place_staging(struct walk *w)
     w->run.tmp = (char *)w->run.rx + zipccl_cuda_staging_up(w->run.plan->rx_bytes);
 }
 
+/* In a graph nobody can exchange sizes: instead of a plan that does, the library's own collective. */
+static void make_native(struct walk *w)
+{
+    struct zipccl_plan *plan = &w->native;
+    bool sizes = false;
+
+    *plan = *w->run.plan;
+    for (uint32_t i = 0; i < plan->nsteps; i++) {
+        sizes = sizes || plan->steps[i].kind == ZIPCCL_STEP_SIZES;
+        if (plan->steps[i].kind == ZIPCCL_STEP_REDUCE && plan->steps[i].redop == ZIPCCL_AVG)
+            plan->redop = ZIPCCL_AVG;
+    }
+    w->e->gate->plain = sizes;
+    if (!sizes)
+        return;
+    w->native_step = zipccl_step_make(ZIPCCL_STEP_NATIVE, ZIPCCL_LANE_WIRE, 0, plan->count);
+    plan->steps = &w->native_step;
+    plan->nsteps = plan->nchunks = 1;
+    plan->nslots = 0;
+    plan->tx_bytes = plan->rx_bytes = plan->tmp_bytes = plan->acc_bytes = 0;
+    w->run.plan = plan;
+}
+
+static zipccl_status provide(struct walk *w, cudaStream_t stream)
+{
+    struct zipccl_exec_cuda *e = w->e;
+
+    if (!zipccl_gate_is_on(e) || !e->gate->captured)
+        return zipccl_cuda_provide(e, &w->state, stream);
+    ZIPCCL_TRY(zipccl_cuda_provide(e, &w->state, e->gate->apart));
+    return zipccl_gate_apart(e);
+}
+
 static zipccl_status run_walk(struct walk *w, struct zipccl_transport *transport, void *stream)
 {
     struct zipccl_exec_cuda *e = w->e;
-    const struct zipccl_plan *plan = w->run.plan;
+    const struct zipccl_plan *plan;
+
+    zipccl_gate_begin(e, stream);
+    if (zipccl_gate_is_on(e) && e->gate->captured)
+        make_native(w);
+    plan = w->run.plan;
     w->stream[ZIPCCL_LANE_CODEC] = stream;
     w->stream[ZIPCCL_LANE_WIRE] = plan->nchunks > 1 ? e->wire : stream;
     w->run.tx = w->run.rx = w->run.tmp = w; /* there will be staging */
     ZIPCCL_TRY(zipccl_run_state_init(&w->state, &w->run, transport, &e->base));
-    ZIPCCL_TRY(zipccl_cuda_provide(e, &w->state, stream));
+    ZIPCCL_TRY(provide(w, stream));
     place_staging(w);
     ZIPCCL_TRY(events_create(e));
     ZIPCCL_TRY(make_parts(w));
