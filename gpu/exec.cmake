@@ -58,6 +58,8 @@ if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
         LIBS zipccl_gpu_test zipccl_gpu zipccl_nccl_linked zipccl_gpu_encode_emu
         zipccl_gpu_decode_emu)
     set_target_properties(test_gpu_plans_emulated PROPERTIES LINKER_LANGUAGE CXX)
+    add_test(NAME test_gpu_plans_gate_emulated COMMAND test_gpu_plans_emulated few gate
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endif()
 # The emulated bodies of all kernels, to preload into what nvcc has built (gpu/tests/emu/README.md).
 if(ZIPCCL_HAVE_NVCC AND TARGET zipccl_gpu_encode_emu_bodies AND TARGET zipccl_gpu_decode_emu_bodies)

@@ -54,7 +54,8 @@ cudaError_t zipccl_gate_decide(const struct zipccl_gate_decide_args *args, cudaS
     if (!args->words || !args->flags || !args->bell || !args->broken || !args->d_any ||
         args->site == 0)
         return cudaErrorInvalidValue;
-    SIMT_LAUNCH(gate_decide_kernel, dim3(1), dim3(GATE_THREADS), 0, stream, *args);
+    const struct zipccl_gate_decide_args copy = *args; /* the emulator evaluates arguments later */
+    SIMT_LAUNCH(gate_decide_kernel, dim3(1), dim3(GATE_THREADS), 0, stream, copy);
     return cudaGetLastError();
 }
 
