@@ -92,6 +92,24 @@ static zipccl_status grow(struct zipccl_comm *comm, struct zipccl_staging *stagi
     return ZIPCCL_OK;
 }
 
+static uint32_t call_of_period(const struct zipccl_even_class *cls)
+{
+    return (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD);
+}
+
+/* Let a device time the call; comm_classes.c asks for the time when ranks exchange what they saw. */
+static zipccl_status take_ticket(struct zipccl_exec *exec, struct zipccl_even_class *cls)
+{
+    uint64_t ticket;
+
+    if (cls->ntickets == ZIPCCL_TRIAL_CALLS)
+        return ZIPCCL_OK;
+    ZIPCCL_TRY(exec->ops->time_next(exec, &ticket));
+    cls->tickets[cls->ntickets].call = call_of_period(cls);
+    cls->tickets[cls->ntickets++].ticket = ticket;
+    return ZIPCCL_OK;
+}
+
 /* Run it, timed if it is one of a trial. */
 static zipccl_status execute(struct zipccl_comm *comm, struct zipccl_even_class *cls,
                              const struct zipccl_run *run, struct zipccl_run_stats *stats)
@@ -99,15 +117,17 @@ static zipccl_status execute(struct zipccl_comm *comm, struct zipccl_even_class 
     struct zipccl_exec *exec = comm->exec;
     uint64_t start, end;
 
-    if (exec->ops->run != NULL)
+    if (exec->ops->run != NULL) {
+        if (cls != NULL && cls->timed)
+            ZIPCCL_TRY(take_ticket(exec, cls));
         return exec->ops->run(exec, run, comm->transport, (void *)(uintptr_t)comm->stream, stats);
+    }
     if (cls == NULL || !cls->timed)
         return zipccl_execute(run, comm->transport, exec, stats);
     start = exec->ops->clock_ns(exec);
     ZIPCCL_TRY(zipccl_execute(run, comm->transport, exec, stats));
     end = exec->ops->clock_ns(exec);
-    zipccl_trials_note(&cls->trials, (uint32_t)(cls->state.calls % ZIPCCL_CLASS_PERIOD),
-                       end > start ? end - start : 0);
+    zipccl_trials_note(&cls->trials, call_of_period(cls), end > start ? end - start : 0);
     return ZIPCCL_OK;
 }
 

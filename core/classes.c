@@ -8,6 +8,11 @@
 #include <assert.h>
 #include <string.h>
 
+uint32_t zipccl_class_first_bar(int cls)
+{
+    return cls == ZIPCCL_CLASS_WIDE ? ZIPCCL_CLASS_RETRY : ZIPCCL_CLASS_BAR;
+}
+
 void zipccl_class_init(struct zipccl_class_state *state, int narrowest)
 {
     memset(state, 0, sizeof *state);
@@ -15,7 +20,7 @@ void zipccl_class_init(struct zipccl_class_state *state, int narrowest)
     state->narrowest = narrowest;
     state->seen.fit = ZIPCCL_NUM_CLASSES;
     for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
-        state->bar[c] = c == ZIPCCL_CLASS_WIDE ? ZIPCCL_CLASS_RETRY : ZIPCCL_CLASS_BAR;
+        state->bar[c] = zipccl_class_first_bar(c);
 }
 
 struct zipccl_class_seen zipccl_class_merge(struct zipccl_class_seen a, struct zipccl_class_seen b)
@@ -71,21 +76,42 @@ static void bar(struct zipccl_class_state *state, int cls)
         state->bar[cls] *= 2;
 }
 
+/* The class after 'now', the narrower ones having overflowed; below the widest is ZIPCCL_NO_CLASS. */
+static int wider_than(int now, unsigned ntroubled)
+{
+    int cls = now - ZIPCCL_CLASS_STRIDE;
+
+    if (ntroubled < ZIPCCL_CLASS_TROUBLES || now == ZIPCCL_CLASS_WIDE)
+        return now - 1;
+    cls = cls < ZIPCCL_CLASS_SETTLED ? cls : ZIPCCL_CLASS_SETTLED;
+    return cls > ZIPCCL_CLASS_WIDE ? cls : ZIPCCL_CLASS_WIDE;
+}
+
 static void widen(struct zipccl_class_state *state, unsigned ntroubled)
 {
     if (state->now == ZIPCCL_NO_CLASS ||
         (state->now == ZIPCCL_CLASS_WIDE && ntroubled < ZIPCCL_CLASS_TROUBLES))
         return;
     bar(state, state->now);
-    state->now--; /* below the widest is ZIPCCL_NO_CLASS */
+    state->now = wider_than(state->now, ntroubled);
     state->reason = ZIPCCL_CLASS_OVERFLOWED;
+}
+
+/* The narrowest class that nothing bars the way to. */
+static int reach(const struct zipccl_class_state *state)
+{
+    int cls = state->now;
+
+    while (cls < state->narrowest && !is_barred(state, cls + 1))
+        cls++;
+    return cls;
 }
 
 static void narrow(struct zipccl_class_state *state, int fit)
 {
-    int ceiling = zipccl_class_ceiling(state);
+    int most = reach(state);
 
-    fit = fit < ceiling ? fit : ceiling;
+    fit = fit < most ? fit : most;
     if (fit <= state->now)
         return;
     state->now = fit;
@@ -113,16 +139,15 @@ void zipccl_class_decide(struct zipccl_class_state *state, struct zipccl_class_s
 void zipccl_class_open(struct zipccl_class_state *state, struct zipccl_class_seen seen)
 {
     if (seen.troubled == 0 && seen.fit < ZIPCCL_NUM_CLASSES)
-        narrow(state, seen.fit - 1);
+        narrow(state, seen.fit - ZIPCCL_CLASS_STRIDE);
 }
 
 int zipccl_class_ceiling(const struct zipccl_class_state *state)
 {
-    int cls = state->now;
+    int least = state->now > ZIPCCL_CLASS_SETTLED ? state->now : ZIPCCL_CLASS_SETTLED;
+    int most = reach(state);
 
-    while (cls < state->narrowest && !is_barred(state, cls + 1))
-        cls++;
-    return cls;
+    return most < least ? most : least;
 }
 
 uint64_t zipccl_class_digest(const struct zipccl_class_state *state)

@@ -13,8 +13,9 @@
  *
  *   no overflow     the narrowest class that every message of the period would have fitted, short of
  *                   one that is barred
- *   some overflow   the next wider class; the one that overflowed is barred, for ZIPCCL_CLASS_BAR calls
- *                   at first and twice as many each time it overflows again
+ *   some overflow   the next wider class, or, if ZIPCCL_CLASS_TROUBLES calls or more overflowed, that is data
+ *                   that have changed, ZIPCCL_CLASS_STRIDE wider, settled at most; the one that overflowed is barred, for
+ *                   ZIPCCL_CLASS_BAR calls at first and twice as many each time it overflows again
  *   overflow at the widest class, in a quarter of the period's calls or more
  *                   uncompressed, and the widest class barred, for ZIPCCL_CLASS_RETRY calls at first;
  *                   then it is tried again
@@ -30,13 +31,15 @@
 #include <stdint.h>
 
 /* Calls from one decision to the next.  One overflow among them costs more than the next wider class:
- * a raw resend is 1/32 of the period's bytes, neighbouring classes differ by 1 to 10 % of theirs, and
- * by 2 % in the middle. */
+ * a raw resend is 1/32 of the period's raw bytes, neighbouring classes differ by 1.0 to 1.3 %. */
 #define ZIPCCL_CLASS_PERIOD 32u
 
 /* Calls of a period that overflow at the widest class before it turns uncompressed: the class saves a
  * fifth of the bytes, a resend costs all of them, so more than a fifth of the calls is a loss. */
 #define ZIPCCL_CLASS_TROUBLES 8u
+
+/* Classes that so many widen by, and that the first calls leave free: 4 to 5 %. */
+#define ZIPCCL_CLASS_STRIDE 4
 
 /* Calls for which a class that overflowed is not tried again; doubles, up to the limit. */
 #define ZIPCCL_CLASS_BAR       256u
@@ -62,13 +65,17 @@ struct zipccl_class_state {
     int now;       /* class of the next call; ZIPCCL_NO_CLASS: uncompressed */
     int narrowest; /* that is of use, see zipccl_class_narrowest() */
     enum zipccl_class_reason reason;
-    uint64_t calls, decided;       /* calls so far; their number at the last decision */
-    struct zipccl_class_seen seen; /* since then */
-    uint64_t barred_until[ZIPCCL_NUM_CLASSES], bar[ZIPCCL_NUM_CLASSES]; /* calls */
+    uint64_t calls, decided;                   /* calls so far; their number at the last decision */
+    struct zipccl_class_seen seen;             /* since then */
+    uint64_t barred_until[ZIPCCL_NUM_CLASSES]; /* calls */
+    uint32_t bar[ZIPCCL_NUM_CLASSES];          /* the same of the next time */
     uint64_t class_calls[ZIPCCL_NUM_CLASSES], uncompressed_calls, overflow_calls;
 };
 
 void zipccl_class_init(struct zipccl_class_state *state, int narrowest);
+
+/* Calls for which a class is barred the first time that it overflows. */
+uint32_t zipccl_class_first_bar(int cls);
 
 /* Take in what 'b' saw as well as 'a': the calls of both are the same. */
 struct zipccl_class_seen zipccl_class_merge(struct zipccl_class_seen a, struct zipccl_class_seen b);
@@ -88,12 +95,13 @@ bool zipccl_class_due(const struct zipccl_class_state *state);
 void zipccl_class_decide(struct zipccl_class_state *state, struct zipccl_class_seen seen);
 
 /*
- * Narrow in the midst of the first period, by what its first calls show, short of one class: few calls say less
- * than a period.  'seen' is what all who must agree saw; the period goes on.
+ * Narrow in the midst of the first period, by what its first calls show, short of ZIPCCL_CLASS_STRIDE classes: few
+ * calls say less than a period.  'seen' is what all who must agree saw; the period goes on.
  */
 void zipccl_class_open(struct zipccl_class_state *state, struct zipccl_class_seen seen);
 
-/* The narrowest class that nothing bars the way to, at which a plan is priced: where its class is going. */
+/* The class at which a plan is priced, where its class is going: the narrowest that nothing bars the way to, but
+ * none narrower than settled that it does not have yet, since few data are shorter than Gaussian ones. */
 int zipccl_class_ceiling(const struct zipccl_class_state *state);
 
 /* Add what a call showed that was counted earlier, when nothing was known of it yet. */

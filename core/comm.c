@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 5u
+#define AGREEMENT_VERSION 6u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
@@ -197,7 +197,7 @@ static zipccl_status agree(struct zipccl_comm *comm, struct zipccl_error *error)
     mine[WORD_OPTIONS] = zipccl_comm_hash_u64(settings.options, (uint64_t)comm->config.learning);
     mine[WORD_PARAMS] = settings.params;
     mine[WORD_TOPOLOGY] = settings.topology;
-    mine[WORD_CLOCK] = comm->exec->ops->clock_ns != NULL;
+    mine[WORD_CLOCK] = comm->exec->ops->clock_ns != NULL || comm->exec->ops->time_of != NULL;
     status = zipccl_comm_gather_words(t, mine, NUM_WORDS, all);
     if (status != ZIPCCL_OK)
         zipccl_transport_fail(t, status, "exchange of settings", error);

@@ -132,14 +132,29 @@ static zipccl_status differs(struct zipccl_comm *comm, const struct zipccl_even_
                        comm->transport->rank);
 }
 
+/* What a device has timed meanwhile. */
+static void collect_times(struct zipccl_comm *comm, struct zipccl_even_class *cls)
+{
+    for (unsigned i = 0; i < cls->ntickets; i++) {
+        uint64_t ns = comm->exec->ops->time_of(comm->exec, cls->tickets[i].ticket);
+
+        if (ns > 0)
+            zipccl_trials_note(&cls->trials, cls->tickets[i].call, ns);
+    }
+    cls->ntickets = 0;
+}
+
 /* Exchange what was seen since the last decision. */
-static zipccl_status exchange(struct zipccl_comm *comm, const struct zipccl_even_class *cls,
+static zipccl_status exchange(struct zipccl_comm *comm, struct zipccl_even_class *cls,
                               struct all_seen *out)
 {
     uint32_t nranks = comm->transport->nranks, odd;
     uint64_t mine[NUM_WORDS], *all = malloc(nranks * sizeof mine);
-    struct all_seen seen = {cls->state.seen, cls->trials.seen, 0, 0};
+    struct all_seen seen = {.sizes = cls->state.seen};
     zipccl_status status = ZIPCCL_ERR_NOMEM;
+
+    collect_times(comm, cls);
+    seen.times = cls->trials.seen;
 
     mine[WORD_STATE] = zipccl_comm_learn_digest(cls);
     mine[WORD_SEEN] = pack(seen.sizes);
@@ -195,6 +210,7 @@ static zipccl_status review_opening(struct zipccl_comm *comm, struct zipccl_even
 /* End a period of which no rank saw anything. */
 static void decide_alone(const struct zipccl_comm *comm, struct zipccl_even_class *cls)
 {
+    cls->ntickets = 0;
     zipccl_class_decide(&cls->state, cls->state.seen);
     zipccl_comm_learn_decide(comm, cls, (struct zipccl_trial_seen){{0, 0}}, 0, 0);
 }

@@ -56,7 +56,13 @@ struct zipccl_even_class {
     bool priced_out; /* of its last plan */
     bool coded;      /* a plan since the last decision had messages */
     struct zipccl_trials trials;
-    bool timed;         /* the call under way is one of a trial */
+    bool timed; /* the call under way is one of a trial */
+    /* Calls of the trial whose times a device has, by number in the period. */
+    struct {
+        uint32_t call;
+        uint64_t ticket;
+    } tickets[ZIPCCL_TRIAL_CALLS];
+    unsigned ntickets;
     uint32_t coded_ppm; /* as plans are priced; 0: not known */
     enum zipccl_effort effort;
     /* On this rank since the last decision: elements of messages, these messages, their effort. */

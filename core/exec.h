@@ -84,6 +84,12 @@ struct zipccl_exec_ops {
     zipccl_status (*run)(struct zipccl_exec *e, const struct zipccl_run *run,
                          struct zipccl_transport *transport, void *stream,
                          struct zipccl_run_stats *stats);
+    /*
+     * Of a device: time the next run(), by the device's clock; '*ticket' names it.  Nanoseconds that it took on
+     * this rank, 1 at least; waits until it is known; 0: it is forgotten, or failed.  NULL, both: no times.
+     */
+    zipccl_status (*time_next)(struct zipccl_exec *e, uint64_t *ticket);
+    uint64_t (*time_of)(struct zipccl_exec *e, uint64_t ticket);
     /* As zipccl_message_read() for a message of 'n' elements of 'dtype' at 'at', whose header has been
      * looked at on the device before; NULL: it is host memory. */
     zipccl_status (*message_read)(struct zipccl_exec *e, enum zipccl_dtype dtype, size_t n,

@@ -13,7 +13,7 @@
 #include "core/codec.h"
 #include "core/trials.h"
 
-#define ZIPCCL_STATE_VERSION 2u
+#define ZIPCCL_STATE_VERSION 3u
 
 /* No number in the text is larger; what has grown past it is written as this. */
 #define ZIPCCL_STATE_MOST (((uint64_t)1 << 53) - 1)

@@ -170,13 +170,48 @@ static zipccl_status read_dtype(struct cursor *c, enum zipccl_dtype *out)
     return ZIPCCL_OK;
 }
 
-static zipccl_status read_class(struct cursor *c, bool last, struct zipccl_class_state *out)
+static void class_names(const char *names[ZIPCCL_NUM_CLASSES + 2])
 {
-    const char *names[ZIPCCL_NUM_CLASSES + 2] = {NULL};
-    int now, reason;
-
     for (int i = 0; i <= ZIPCCL_NUM_CLASSES; i++)
         names[i] = zipccl_class_name(i - 1);
+    names[ZIPCCL_NUM_CLASSES + 1] = NULL;
+}
+
+/* The classes that are not as they start, wide to narrow, and how they are barred. */
+static zipccl_status read_bars(struct cursor *c, bool last, struct zipccl_class_state *out)
+{
+    const char *names[ZIPCCL_NUM_CLASSES + 2];
+    uint64_t n;
+    int cls, before = ZIPCCL_NO_CLASS;
+
+    class_names(names);
+    ZIPCCL_TRY(expect(c, "barred"));
+    if (word_length(c) == 1 && c->at[0] == '0')
+        return number(c, 0, 0, "a number of classes", last, &n);
+    ZIPCCL_TRY(number(c, 1, ZIPCCL_NUM_CLASSES, "a number of classes", false, &n));
+    for (uint64_t i = 0; i < n; i++) {
+        struct cursor at = *c;
+
+        ZIPCCL_TRY(choose(c, names, "a capacity class", &cls));
+        cls--;
+        if (cls <= before)
+            return unexpected(&at, "a narrower class than the one before");
+        ZIPCCL_TRY(number(c, 0, MOST, "a number of calls", false, &out->barred_until[cls]));
+        ZIPCCL_TRY(number32(c, 1, 2 * ZIPCCL_CLASS_BAR_LIMIT, "a number of calls",
+                            last && i + 1 == n, &out->bar[cls]));
+        if (out->barred_until[cls] == 0 && out->bar[cls] == zipccl_class_first_bar(cls))
+            return unexpected(&at, "a class that has been barred");
+        before = cls;
+    }
+    return ZIPCCL_OK;
+}
+
+static zipccl_status read_class(struct cursor *c, bool last, struct zipccl_class_state *out)
+{
+    const char *names[ZIPCCL_NUM_CLASSES + 2];
+    int now, reason;
+
+    class_names(names);
     zipccl_class_init(out, ZIPCCL_CLASS_SETTLED);
     ZIPCCL_TRY(expect(c, "calls"));
     ZIPCCL_TRY(number(c, 0, MOST, "a number of calls", false, &out->calls));
@@ -186,13 +221,7 @@ static zipccl_status read_class(struct cursor *c, bool last, struct zipccl_class
     out->now = now - 1;
     ZIPCCL_TRY(choose(c, zipccl_state_reasons, "why that is the class", &reason));
     out->reason = (enum zipccl_class_reason)reason;
-    ZIPCCL_TRY(expect(c, "barred"));
-    for (int i = 0; i < ZIPCCL_NUM_CLASSES; i++)
-        ZIPCCL_TRY(number(c, 0, MOST, "a number of calls", false, &out->barred_until[i]));
-    ZIPCCL_TRY(expect(c, "bars"));
-    for (int i = 0; i < ZIPCCL_NUM_CLASSES; i++)
-        ZIPCCL_TRY(number(c, 1, 2 * ZIPCCL_CLASS_BAR_LIMIT, "a number of calls",
-                          last && i == ZIPCCL_NUM_CLASSES - 1, &out->bar[i]));
+    ZIPCCL_TRY(read_bars(c, last, out));
     if (out->calls % ZIPCCL_CLASS_PERIOD != 0)
         return zipccl_fail(c->error, ZIPCCL_ERR_INPUT,
                            "line %lu: found %" PRIu64 " calls, expected a multiple of %u",
@@ -361,7 +390,7 @@ static zipccl_status read_head(struct cursor *c, struct zipccl_state *state)
     uint64_t version;
 
     ZIPCCL_TRY(expect(c, "zipccl-state"));
-    ZIPCCL_TRY(number(c, ZIPCCL_STATE_VERSION, ZIPCCL_STATE_VERSION, "version 2", true, &version));
+    ZIPCCL_TRY(number(c, ZIPCCL_STATE_VERSION, ZIPCCL_STATE_VERSION, "version 3", true, &version));
     ZIPCCL_TRY(expect(c, "rank"));
     ZIPCCL_TRY(number32(c, 0, UINT32_MAX - 1, "a rank", false, &state->rank));
     ZIPCCL_TRY(expect(c, "of"));

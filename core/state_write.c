@@ -30,15 +30,24 @@ static uint64_t whole_periods(uint64_t calls)
     return x == calls ? x : x / ZIPCCL_CLASS_PERIOD * ZIPCCL_CLASS_PERIOD;
 }
 
+/* True if class 'c' has been barred. */
+static bool is_changed(const struct zipccl_class_state *state, int c)
+{
+    return state->barred_until[c] != 0 || state->bar[c] != zipccl_class_first_bar(c);
+}
+
 static void put_class(const struct zipccl_class_state *state, FILE *out)
 {
-    fprintf(out, " calls %" PRIu64 " class %s %s barred", whole_periods(state->decided),
-            zipccl_class_name(state->now), zipccl_state_reasons[state->reason]);
+    unsigned n = 0;
+
     for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
-        fprintf(out, " %" PRIu64, at_most(state->barred_until[c]));
-    fputs(" bars", out);
+        n += is_changed(state, c);
+    fprintf(out, " calls %" PRIu64 " class %s %s barred %u", whole_periods(state->decided),
+            zipccl_class_name(state->now), zipccl_state_reasons[state->reason], n);
     for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
-        fprintf(out, " %" PRIu64, state->bar[c]);
+        if (is_changed(state, c))
+            fprintf(out, " %s %" PRIu64 " %" PRIu32, zipccl_class_name(c),
+                    at_most(state->barred_until[c]), state->bar[c]);
 }
 
 static void put_even(const struct zipccl_state_even *even, FILE *out)

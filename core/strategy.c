@@ -5,6 +5,7 @@
  */
 #include "core/strategy.h"
 
+#include "core/classes.h"
 #include "core/codec.h"
 #include "core/strategies/strategies.h"
 
@@ -111,35 +112,77 @@ static zipccl_status price_candidate(const struct question *q,
     return status;
 }
 
+/* Build in class 'cls'; '*over': some message does not fit. */
+static zipccl_status try_class(const struct question *q, const struct zipccl_strategy *strategy,
+                               uint32_t nchunks, uint32_t cls, struct zipccl_plan **out, bool *over)
+{
+    ZIPCCL_TRY(strategy->build(q->call, q->placement->topology, q->params->channels, nchunks, cls,
+                               q->max_staging_bytes, out));
+    *over = zipccl_lower_overflows(*out, q->placement->topology, q->sizes);
+    return ZIPCCL_OK;
+}
+
+/*
+ * The plan in the narrowest class wider than 'over', whose messages do not fit, in which they do.
+ * ZIPCCL_ERR_UNSUPPORTED if there is none.
+ */
+static zipccl_status find_class(const struct question *q, const struct zipccl_strategy *strategy,
+                                uint32_t nchunks, uint32_t over, struct zipccl_plan **out)
+{
+    struct zipccl_plan *best = NULL, *plan;
+    uint32_t end = over < ZIPCCL_NUM_CLASSES ? over : 0, next = ZIPCCL_CLASS_WIDE;
+
+    while (next < end) { /* narrower than 'end' none fits; wider than 'next', all */
+        uint32_t cls = next + (end - next) / 2;
+        bool overflows;
+        zipccl_status status = try_class(q, strategy, nchunks, cls, &plan, &overflows);
+
+        if (status != ZIPCCL_OK) {
+            zipccl_plan_destroy(best);
+            return status;
+        }
+        zipccl_plan_destroy(overflows ? plan : best);
+        if (overflows) {
+            end = cls;
+        } else {
+            best = plan;
+            next = cls + 1;
+        }
+    }
+    *out = best;
+    return best != NULL ? ZIPCCL_OK : ZIPCCL_ERR_UNSUPPORTED;
+}
+
 /*
  * Try one strategy with '*nchunks', which becomes what the plan has: in the narrowest class whose
  * messages all fit.  Pairs keep a class each and those that fit none travel raw, so the pairs of one
- * class that overflow are no reason against it, but part of its price.
+ * class that overflow are no reason against it, but part of its price: they are shown in some classes.
  */
 static zipccl_status try_candidate(const struct question *q, const struct zipccl_strategy *strategy,
                                    uint32_t *nchunks)
 {
     uint32_t asked = *nchunks, cls = q->capacity_class;
     bool pairs = q->call->op == ZIPCCL_ALLTOALLV || q->call->op == ZIPCCL_SENDRECV;
+    struct zipccl_plan *plan;
+    bool over;
 
-    for (;; cls--) {
-        struct zipccl_plan *plan;
-        bool over;
-
-        ZIPCCL_TRY(strategy->build(q->call, q->placement->topology, q->params->channels, asked, cls,
-                                   q->max_staging_bytes, &plan));
+    for (;; cls = cls > ZIPCCL_CLASS_STRIDE ? cls - ZIPCCL_CLASS_STRIDE : ZIPCCL_CLASS_WIDE) {
+        ZIPCCL_TRY(try_class(q, strategy, asked, cls, &plan, &over));
         *nchunks = plan->nchunks;
-        over = zipccl_lower_overflows(plan, q->placement->topology, q->sizes);
-        if (!over ||
-            (pairs && !strategy->exact_sizes)) /* an exact one has parts that do not stand */
+        if (!over || (pairs && !strategy->exact_sizes))
             ZIPCCL_TRY(price_candidate(q, strategy, plan));
-        else
+        else /* an exact one has parts that do not stand */
             zipccl_plan_destroy(plan);
         if (!over)
             return ZIPCCL_OK;
+        if (!pairs)
+            break;
         if (cls == ZIPCCL_CLASS_WIDE || cls >= ZIPCCL_NUM_CLASSES)
-            return pairs ? ZIPCCL_OK : ZIPCCL_ERR_UNSUPPORTED;
+            return ZIPCCL_OK;
     }
+    ZIPCCL_TRY(find_class(q, strategy, asked, cls, &plan));
+    *nchunks = plan->nchunks;
+    return price_candidate(q, strategy, plan);
 }
 
 /* All strategies of one kind; '*status' becomes the first failure that is not a refusal. */

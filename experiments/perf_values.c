@@ -257,7 +257,10 @@ int zipccl_perf_class(const char *program, const char *text, struct zipccl_perf_
             return 0;
         }
     zipccl_usage_error(
-        program, "perf: --class '%s': expected learn, wide, loose, medium, tight or settled", text);
+        program,
+        "perf: --class '%s': expected learn, wide, loose, medium, tight or settled, or one after "
+        "those, as in tight-1",
+        text);
     return -1;
 }
 

@@ -274,6 +274,8 @@ zipccl_status replay_call(struct replay_stream *stream, uint32_t op)
         status = serve(&c, stream->splits, comm, device != NULL ? device->stream(transport) : NULL);
     if (status == ZIPCCL_OK && device != NULL)
         status = device->wait(transport);
+    if (status == ZIPCCL_OK && device != NULL)
+        status = device->codec(rank->execs[key], timed);
     if (status == ZIPCCL_OK && device != NULL && rank->check) {
         status = device->copy(transport, stream->shadow, c.recv, nbytes, false);
         c.recv = stream->shadow;

@@ -222,7 +222,9 @@ static int set_class(struct options *options, const char *text)
         return 0;
     zipccl_usage_error(
         options->program,
-        "replay: --class '%s': expected learn, wide, loose, medium, tight or settled", text);
+        "replay: --class '%s': expected learn, wide, loose, medium, tight or settled, or one after "
+        "those, as in tight-1",
+        text);
     return -1;
 }
 

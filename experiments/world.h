@@ -18,6 +18,7 @@ enum zipccl_world_kind { ZIPCCL_WORLD_THREADS, ZIPCCL_WORLD_MPI, ZIPCCL_WORLD_NC
 
 struct zipccl_cost_params;
 struct zipccl_exec;
+struct zipccl_timed_exec;
 struct zipccl_world;
 struct zipccl_world_options;
 
@@ -62,6 +63,8 @@ struct zipccl_world_device {
                           size_t nbytes, bool to_device);
     /* Wait for what the stream holds. */
     zipccl_status (*wait)(struct zipccl_transport *transport);
+    /* Bring what the codec of such an exec has done so far, and what its kernels took; waits for them. */
+    zipccl_status (*codec)(struct zipccl_exec *exec, struct zipccl_timed_exec *timed);
     /* Rates for the chooser where no cluster gives any. */
     void (*params)(struct zipccl_cost_params *out);
 };

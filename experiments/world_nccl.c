@@ -7,6 +7,7 @@
 
 #include "experiments/launch.h"
 #include "experiments/rendezvous.h"
+#include "experiments/timed_exec.h"
 #include "gpu/exec_cuda.h"
 #include "gpu/gate.h"
 #include "gpu/zipccl_gpu.h"
@@ -83,7 +84,7 @@ static zipccl_status open_gate(struct zipccl_exec_cuda *exec)
 
 static zipccl_status device_exec(struct zipccl_transport *transport, struct zipccl_exec **out)
 {
-    struct zipccl_exec_cuda_options options = {.most_staging = STAGING_BYTES};
+    struct zipccl_exec_cuda_options options = {.most_staging = STAGING_BYTES, .time_codec = true};
     struct zipccl_exec_cuda *exec;
 
     ZIPCCL_TRY(zipccl_exec_cuda_create(nccl_of(transport), &options, &exec));
@@ -139,6 +140,18 @@ static zipccl_status device_copy(struct zipccl_transport *transport, void *dst, 
     return device_wait(transport);
 }
 
+static zipccl_status device_codec(struct zipccl_exec *exec, struct zipccl_timed_exec *timed)
+{
+    struct zipccl_cuda_codec codec;
+
+    ZIPCCL_TRY(zipccl_exec_cuda_codec(zipccl_cuda_of(exec), &codec));
+    timed->encode_s = codec.encode_s;
+    timed->decode_s = codec.decode_s;
+    timed->coded_raw = codec.coded_raw;
+    timed->coded_wire = codec.coded_wire;
+    return ZIPCCL_OK;
+}
+
 static void device_params(struct zipccl_cost_params *out)
 {
     struct zipccl_gpu_options options;
@@ -155,6 +168,7 @@ static const struct zipccl_world_device device = {
     .free = device_free,
     .copy = device_copy,
     .wait = device_wait,
+    .codec = device_codec,
     .params = device_params,
 };
 

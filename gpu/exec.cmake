@@ -7,9 +7,11 @@ endif()
 # Host code alone: who links it brings kernels, cudart and NCCL, real ones or doubles.
 zipccl_library(zipccl_gpu
     exec_cuda.c
+    exec_cuda_late.c
     exec_cuda_launch.c
     exec_cuda_memory.c
     exec_cuda_run.c
+    exec_cuda_time.c
     gate.c
     gate_calls.c
     gate_check.c
@@ -40,7 +42,7 @@ target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_header
 # In the order in which they need each other.
 set(ZIPCCL_GPU_HOST_TEST zipccl_gpu_test zipccl_gpu zipccl_host_kernels zipccl_nccl_linked zipccl_emu)
 foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults
-        test_gpu_many)
+        test_gpu_many test_gpu_overlap)
     zipccl_plain_test(${test} SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()

@@ -75,6 +75,8 @@ static const struct zipccl_exec_ops ops = {
     .message_read = zipccl_cuda_message_read,
     .run = zipccl_cuda_run,
     .ended = ended,
+    .time_next = zipccl_cuda_time_next,
+    .time_of = zipccl_cuda_time_of,
     .destroy = destroy,
 };
 
@@ -87,6 +89,7 @@ static zipccl_status start(struct zipccl_exec_cuda *e, const struct zipccl_exec_
     e->nsms = o->nsms > 0 && o->nsms < (uint32_t)sms ? o->nsms : (uint32_t)sms;
     ZIPCCL_CUDA_TRY(e, cudaStreamCreateWithFlags(&e->wire, cudaStreamNonBlocking));
     ZIPCCL_CUDA_TRY(e, cudaEventCreateWithFlags(&e->done, cudaEventDisableTiming));
+    ZIPCCL_CUDA_TRY(e, cudaEventCreateWithFlags(&e->looked, cudaEventDisableTiming));
     return zipccl_cuda_memory_create(e);
 }
 
@@ -103,6 +106,8 @@ zipccl_status zipccl_exec_cuda_create(struct zipccl_transport_nccl *transport,
     e->transport = transport;
     e->api = transport->api;
     e->most_staging = options->most_staging;
+    e->time_codec = options->time_codec;
+    e->next_ticket = 1; /* 0: a timer that was not used */
     if (options->staging != NULL) {
         e->staging.d = options->staging;
         e->staging.nbytes = options->most_staging;
@@ -137,8 +142,11 @@ void zipccl_exec_cuda_destroy(struct zipccl_exec_cuda *e)
         if (e->coded_event[i] != NULL)
             cudaEventDestroy(e->coded_event[i]);
     zipccl_cuda_events_destroy(e);
+    zipccl_cuda_times_destroy(e);
     if (e->done != NULL)
         cudaEventDestroy(e->done);
+    if (e->looked != NULL)
+        cudaEventDestroy(e->looked);
     free(e->list);
     free(e);
 }

@@ -25,6 +25,10 @@ struct zipccl_gate; /* gate.h */
 /* Calls of which the host runs ahead of the device at most. */
 #define ZIPCCL_CUDA_ARENAS 4u
 
+/* Timed calls that are remembered, and launches of the codec that are timed between two readings. */
+#define ZIPCCL_CUDA_TIMERS 64u
+#define ZIPCCL_CUDA_SPANS  1024u
+
 /* Memory on the device and pinned on the host, of the same layout; handed out front to back. */
 struct zipccl_cuda_region {
     char *d, *h; /* [nbytes] */
@@ -38,6 +42,7 @@ struct zipccl_cuda_arena {
     struct zipccl_cuda_region outcomes; /* of decoders, from it when the call ends */
     cudaEvent_t done;
     bool busy; /* until 'done' */
+    bool late; /* messages were decoded before their headers were looked at: some have overflowed */
 };
 
 struct zipccl_cuda_workspace {
@@ -54,6 +59,24 @@ struct zipccl_cuda_old {
     bool staging;  /* allocated as staging is */
 };
 
+/* A call that is timed. */
+struct zipccl_cuda_timer {
+    cudaEvent_t start, end;
+    uint64_t ticket;
+    bool ended; /* 'end' has been recorded */
+};
+
+/* A launch that is timed. */
+struct zipccl_cuda_span {
+    cudaEvent_t start, end;
+    bool decodes;
+};
+
+/* What codec kernels took, and what they coded, as experiments/timed_exec.h counts. */
+struct zipccl_cuda_codec {
+    double encode_s, decode_s, coded_raw, coded_wire;
+};
+
 struct zipccl_exec_cuda {
     struct zipccl_exec base;
     struct zipccl_transport_nccl *transport; /* borrowed */
@@ -63,6 +86,7 @@ struct zipccl_exec_cuda {
     cudaStream_t now;  /* that steps enqueue into */
     cudaEvent_t done;  /* end of the last call */
     bool used;
+    cudaEvent_t looked; /* the last look at headers of a call is on the host */
     struct zipccl_cuda_workspace encode, decode, sum;
     struct {
         char *d;
@@ -80,7 +104,13 @@ struct zipccl_exec_cuda {
     /* Of the last ENCODE into each slot. */
     const struct zipccl_gpu_result *coded[UINT8_MAX + 1];
     cudaEvent_t coded_event[UINT8_MAX + 1];
-    cudaEvent_t *events[2];   /* rings of the lanes, see exec_cuda_run.c */
+    cudaEvent_t *events[2]; /* rings of the lanes, see exec_cuda_run.c */
+    struct zipccl_cuda_timer timers[ZIPCCL_CUDA_TIMERS], *timer; /* of the next run, or NULL */
+    uint64_t next_ticket;
+    bool time_codec;
+    struct zipccl_cuda_span *spans; /* [ZIPCCL_CUDA_SPANS] */
+    size_t nspans;
+    struct zipccl_cuda_codec codec;
     zipccl_status failed;     /* of what could not be returned; sticks */
     struct zipccl_gate *gate; /* NULL: the host waits where it has to know what overflowed */
 };
@@ -89,6 +119,7 @@ struct zipccl_exec_cuda_options {
     uint32_t nsms;       /* 0: all */
     size_t most_staging; /* bytes of staging that any plan has at most */
     void *staging;       /* borrowed [most_staging], or NULL */
+    bool time_codec;     /* for zipccl_exec_cuda_codec() */
 };
 
 /* ZIPCCL_ERR_NOMEM, ZIPCCL_ERR_IO, with the text in the transport. */
@@ -107,6 +138,20 @@ zipccl_status zipccl_exec_cuda_failed(struct zipccl_exec_cuda *e);
 
 /* Device memory that it holds. */
 size_t zipccl_exec_cuda_bytes(const struct zipccl_exec_cuda *e);
+
+/* What the codec has done so far, of which kernels have been timed; waits for them. */
+zipccl_status zipccl_exec_cuda_codec(struct zipccl_exec_cuda *e, struct zipccl_cuda_codec *out);
+
+/* exec->ops->time_next and ->time_of (exec_cuda_time.c); around a run, and around a launch. */
+zipccl_status zipccl_cuda_time_next(struct zipccl_exec *exec, uint64_t *ticket);
+uint64_t zipccl_cuda_time_of(struct zipccl_exec *exec, uint64_t ticket);
+zipccl_status zipccl_cuda_timer_start(struct zipccl_exec_cuda *e, cudaStream_t stream);
+void zipccl_cuda_timer_end(struct zipccl_exec_cuda *e, cudaStream_t stream, bool failed);
+zipccl_status zipccl_cuda_span_start(struct zipccl_exec_cuda *e, bool decodes);
+zipccl_status zipccl_cuda_span_end(struct zipccl_exec_cuda *e);
+void zipccl_cuda_count_coded(struct zipccl_exec_cuda *e, enum zipccl_dtype dtype,
+                             const struct zipccl_slice *slice);
+void zipccl_cuda_times_destroy(struct zipccl_exec_cuda *e);
 
 /* exec->ops->run (exec_cuda_run.c). */
 zipccl_status zipccl_cuda_run(struct zipccl_exec *exec, const struct zipccl_run *run,

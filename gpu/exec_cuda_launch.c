@@ -149,7 +149,9 @@ zipccl_status zipccl_cuda_encode_many(struct zipccl_exec *exec, enum zipccl_dtyp
                                         .n = slices[i].n,
                                         .capacity = slices[i].capacity}));
     d_results = device_results(&e->arena->results, nslices, &at);
+    ZIPCCL_TRY(zipccl_cuda_span_start(e, false));
     ZIPCCL_TRY(encode_list(e, dtype, d_results));
+    ZIPCCL_TRY(zipccl_cuda_span_end(e));
     return fetch(e, at, nslices, &e->seen);
 }
 
@@ -178,6 +180,7 @@ zipccl_status zipccl_cuda_decode(struct zipccl_exec_cuda *e, enum zipccl_dtype d
     if (e->nlist == 0)
         return ZIPCCL_OK;
     d_results = device_results(&e->arena->outcomes, e->nlist, &at);
+    ZIPCCL_TRY(zipccl_cuda_span_start(e, true));
     for (size_t i = 0; i < e->nlist; i += ZIPCCL_GPU_MAX_MESSAGES) {
         struct zipccl_gpu_decode_args args = {.dtype = dtype,
                                               .nsms = e->nsms,
@@ -188,7 +191,7 @@ zipccl_status zipccl_cuda_decode(struct zipccl_exec_cuda *e, enum zipccl_dtype d
         ZIPCCL_TRY(make_batch(e, e->list + i, launch_size(i, e->nlist), &args.batch));
         ZIPCCL_CUDA_TRY(e, zipccl_gpu_decode(&args, e->now));
     }
-    return ZIPCCL_OK;
+    return zipccl_cuda_span_end(e);
 }
 
 /* Terms of which all but one are messages at regular distances, in 'args'; false if they are not. */
@@ -257,6 +260,7 @@ zipccl_status zipccl_cuda_decode_sum(struct zipccl_exec *exec, enum zipccl_dtype
                                        .d_workspace = e->sum.d,
                                        .workspace_nbytes = e->sum.nbytes};
     const void *table;
+    bool decodes = false;
     size_t at;
 
     if (nterms > ZIPCCL_GPU_MAX_MESSAGES)
@@ -268,8 +272,12 @@ zipccl_status zipccl_cuda_decode_sum(struct zipccl_exec *exec, enum zipccl_dtype
         args.d_terms = table;
     }
     args.d_results = device_results(&e->arena->outcomes, nterms, &at);
+    for (size_t t = 0; t < nterms; t++)
+        decodes = decodes || terms[t].is_message;
+    if (decodes)
+        ZIPCCL_TRY(zipccl_cuda_span_start(e, true));
     ZIPCCL_CUDA_TRY(e, zipccl_gpu_decode_sum(&args, e->now));
-    return ZIPCCL_OK;
+    return decodes ? zipccl_cuda_span_end(e) : ZIPCCL_OK;
 }
 
 zipccl_status zipccl_cuda_message_read(struct zipccl_exec *exec, enum zipccl_dtype dtype, size_t n,

@@ -214,7 +214,8 @@ void zipccl_cuda_arena_look(struct zipccl_exec_cuda *e, struct zipccl_cuda_arena
         (const struct zipccl_gpu_result *)(const void *)arena->outcomes.h;
 
     for (size_t i = 0; i < arena->outcomes.used / sizeof *r; i++)
-        if (r[i].error != ZIPCCL_OK && e->failed == ZIPCCL_OK)
+        if (r[i].error != ZIPCCL_OK && !(arena->late && r[i].error == ZIPCCL_ERR_OVERFLOW) &&
+            e->failed == ZIPCCL_OK)
             e->failed = ZIPCCL_ERR_CORRUPT;
     arena->busy = false;
 }

@@ -6,13 +6,15 @@
  * left there; each lane has a ring of events, and one that has been used again is a later one of
  * the same stream, so that waiting for it is right as well.
  *
- * SIZES and RESOLVE read on the host what the device has found, which is the only waiting here.
+ * SIZES and RESOLVE read on the host what the device has found, which is the only waiting here.  Plans that
+ * only move data do that once, at the end (exec_cuda_late.c).  In others, sums, exchanges of the next
+ * chunks are enqueued before the host waits for the headers of one, as far as there are slots: what comes
+ * before what depends on the plan alone, so it is the same on all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "gpu/exec_cuda.h"
+#include "gpu/exec_cuda_walk.h"
 
-#include "core/plan_builder.h"
 #include "gpu/gate.h"
 
 #include <stdlib.h>
@@ -21,20 +23,7 @@
  * ZIPCCL_MAX_SLOTS slots. */
 #define RING 32u
 
-#define NUM_LANES 2
-
-struct walk {
-    struct zipccl_exec_cuda *e;
-    struct zipccl_run run;
-    struct zipccl_run_state state;
-    cudaStream_t stream[NUM_LANES];
-    uint32_t next[NUM_LANES]; /* first step that is not enqueued yet, of the lane or not */
-    uint32_t nevents[NUM_LANES];
-    uint16_t *event_of; /* [nsteps] in the ring of its lane */
-    bool failed;
-    struct zipccl_plan native; /* of a captured call that runs no plan, and */
-    struct zipccl_step native_step;
-};
+#define NUM_LANES ZIPCCL_NUM_LANES
 
 void zipccl_cuda_events_destroy(struct zipccl_exec_cuda *e)
 {
@@ -61,35 +50,29 @@ static zipccl_status events_create(struct zipccl_exec_cuda *e)
     return ZIPCCL_OK;
 }
 
-static bool two_streams(const struct walk *w)
-{
-    return w->stream[ZIPCCL_LANE_CODEC] != w->stream[ZIPCCL_LANE_WIRE];
-}
-
-/* Fill in what the last ENCODE into 'slot' found; its event has happened. */
-static zipccl_status settle(struct walk *w, uint8_t number)
+zipccl_status zipccl_cuda_settle(struct zipccl_cuda_walk *w, uint8_t number,
+                                 const struct zipccl_gpu_result *coded)
 {
     struct zipccl_slot_state *slot = &w->state.slots[number];
 
     for (size_t i = 0; i < slot->nslices; i++) {
-        const struct zipccl_gpu_result *r = &w->e->coded[number][i];
-
-        slot->slices[i].nbytes = r->nbytes;
-        slot->slices[i].status = (zipccl_status)r->error;
-        if (r->error != ZIPCCL_OK && r->error != ZIPCCL_ERR_OVERFLOW)
+        slot->slices[i].nbytes = coded[i].nbytes;
+        slot->slices[i].status = (zipccl_status)coded[i].error;
+        zipccl_cuda_count_coded(w->e, (enum zipccl_dtype)w->run.plan->dtype, &slot->slices[i]);
+        if (coded[i].error != ZIPCCL_OK && coded[i].error != ZIPCCL_ERR_OVERFLOW)
             return ZIPCCL_ERR_INTERNAL;
     }
     return zipccl_run_keep(&w->state, slot);
 }
 
-static zipccl_status wait_coded(struct walk *w, uint8_t number)
+static zipccl_status wait_coded(struct zipccl_cuda_walk *w, uint8_t number)
 {
     if (w->state.slots[number].nslices == 0)
         return ZIPCCL_OK;
     return zipccl_transport_nccl_wait(w->e->transport, w->e->coded_event[number]);
 }
 
-static zipccl_status run_encode(struct walk *w, const struct zipccl_step *step)
+static zipccl_status run_encode(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     struct zipccl_exec_cuda *e = w->e;
     cudaEvent_t *event = &e->coded_event[step->dst.slot];
@@ -99,11 +82,13 @@ static zipccl_status run_encode(struct walk *w, const struct zipccl_step *step)
     if (*event == NULL)
         ZIPCCL_CUDA_TRY(e, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(*event, e->now));
-    return zipccl_gate_is_on(e) ? zipccl_gate_coded(e, &w->state, step) : ZIPCCL_OK;
+    if (zipccl_gate_is_on(e))
+        return zipccl_gate_coded(e, &w->state, step);
+    return w->lates != NULL ? zipccl_cuda_late_encoded(w, step) : ZIPCCL_OK;
 }
 
 /* DECODE: what its messages became, at a gate, only the device knows. */
-static zipccl_status run_decode(struct walk *w)
+static zipccl_status run_decode(struct zipccl_cuda_walk *w)
 {
     size_t outcomes = w->e->arena->outcomes.used;
 
@@ -111,10 +96,12 @@ static zipccl_status run_decode(struct walk *w)
     return zipccl_gate_is_on(w->e) ? zipccl_gate_decoded(w->e, outcomes) : ZIPCCL_OK;
 }
 
-static zipccl_status run_codec(struct walk *w, const struct zipccl_step *step)
+static zipccl_status run_codec(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     if (step->kind == ZIPCCL_STEP_ENCODE)
         return run_encode(w, step);
+    if (step->kind == ZIPCCL_STEP_DECODE && w->lates != NULL)
+        ZIPCCL_TRY(zipccl_cuda_late_look(w, step));
     zipccl_cuda_list_start(w->e);
     if (w->e->gate != NULL)
         w->e->gate->step_of = step->raw_of;
@@ -125,20 +112,19 @@ static zipccl_status run_codec(struct walk *w, const struct zipccl_step *step)
 }
 
 /* Sizes are exchanged by the host, which has to know them. */
-static zipccl_status run_sizes(struct walk *w, const struct zipccl_step *step)
+static zipccl_status run_sizes(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     zipccl_status status;
 
     ZIPCCL_TRY(wait_coded(w, step->src.slot));
-    ZIPCCL_TRY(settle(w, step->src.slot));
+    ZIPCCL_TRY(zipccl_cuda_settle(w, step->src.slot, w->e->coded[step->src.slot]));
     zipccl_transport_nccl_host_begin(w->e->transport);
     status = zipccl_run_wire_step(&w->state, step);
     zipccl_transport_nccl_host_end(w->e->transport);
     return status;
 }
 
-/* List the messages that 'step', a RESOLVE, looks at, in its order. */
-static zipccl_status list_received(struct walk *w, const struct zipccl_step *step)
+zipccl_status zipccl_cuda_list_received(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     struct zipccl_run_state *s = &w->state;
     struct zipccl_group g = zipccl_step_group(s, step);
@@ -161,25 +147,6 @@ static zipccl_status list_received(struct walk *w, const struct zipccl_step *ste
     return ZIPCCL_OK;
 }
 
-/* Who receives nothing knows from its own encoder what overflowed, and waits for no peer. */
-static zipccl_status run_resolve(struct walk *w, const struct zipccl_step *step)
-{
-    struct zipccl_exec_cuda *e = w->e;
-
-    ZIPCCL_TRY(list_received(w, step));
-    if (e->nlist > 0)
-        ZIPCCL_TRY(zipccl_cuda_look(e, (enum zipccl_dtype)w->run.plan->dtype));
-    if (zipccl_gate_is_on(e))
-        return zipccl_gate_look(e, &w->state, step);
-    if (e->nlist > 0) {
-        ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, e->now));
-        ZIPCCL_TRY(zipccl_transport_nccl_wait(e->transport, e->transport->event));
-    }
-    ZIPCCL_TRY(wait_coded(w, step->src.slot));
-    ZIPCCL_TRY(settle(w, step->src.slot));
-    return zipccl_run_wire_step(&w->state, step);
-}
-
 static bool same_place(const struct zipccl_place *a, const struct zipccl_place *b)
 {
     return a->buf == b->buf && a->slot == b->slot && a->by_rank == b->by_rank &&
@@ -191,7 +158,7 @@ static bool same_place(const struct zipccl_place *a, const struct zipccl_place *
  * The communicator of its own for all-gathers of messages into staging, or of blocks in place, in a
  * node (0) or rail (1); -1: none.  The same on all ranks.
  */
-static int part_of(const struct walk *w, const struct zipccl_step *step)
+static int part_of(const struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     const struct zipccl_topology *t = w->e->transport->base.topology;
     bool node = step->group == ZIPCCL_GROUP_NODE;
@@ -209,7 +176,7 @@ static int part_of(const struct walk *w, const struct zipccl_step *step)
 
 /* True if blocks are all as long as 'step' says, and those in place lie end to end; the same on all
  * members of the group. */
-static bool is_even(const struct walk *w, const struct zipccl_step *step,
+static bool is_even(const struct zipccl_cuda_walk *w, const struct zipccl_step *step,
                     const struct zipccl_group *g)
 {
     const struct zipccl_run_state *s = &w->state;
@@ -226,7 +193,7 @@ static bool is_even(const struct walk *w, const struct zipccl_step *step,
     return true;
 }
 
-static zipccl_status gather_blocks(struct walk *w, const struct zipccl_step *step,
+static zipccl_status gather_blocks(struct zipccl_cuda_walk *w, const struct zipccl_step *step,
                                    const struct zipccl_group *g, unsigned part, size_t nbytes)
 {
     struct zipccl_run_state *s = &w->state;
@@ -242,7 +209,7 @@ static zipccl_status gather_blocks(struct walk *w, const struct zipccl_step *ste
 }
 
 /* One all-gather a block, all in one group. */
-static zipccl_status run_part(struct walk *w, const struct zipccl_step *step,
+static zipccl_status run_part(struct zipccl_cuda_walk *w, const struct zipccl_step *step,
                               const struct zipccl_group *g, unsigned part)
 {
     const struct zipccl_transport_ops *ops = w->e->transport->base.ops;
@@ -258,15 +225,13 @@ static zipccl_status run_part(struct walk *w, const struct zipccl_step *step,
     return status != ZIPCCL_OK ? status : ended;
 }
 
-static zipccl_status run_wire(struct walk *w, const struct zipccl_step *step)
+static zipccl_status run_wire(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     struct zipccl_group g = zipccl_step_group(&w->state, step);
     int part = part_of(w, step);
 
     if (step->kind == ZIPCCL_STEP_SIZES)
         return run_sizes(w, step);
-    if (step->kind == ZIPCCL_STEP_RESOLVE)
-        return run_resolve(w, step);
     if (step->raw_of != ZIPCCL_STEP_NONE && zipccl_gate_is_on(w->e))
         return zipccl_gate_pass(w->e, step->raw_of);
     if (part >= 0 && is_even(w, step, &g))
@@ -275,52 +240,142 @@ static zipccl_status run_wire(struct walk *w, const struct zipccl_step *step)
     return w->e->failed;
 }
 
-/* Enqueue step 'i'. */
-static zipccl_status run_step(struct walk *w, uint32_t i)
+/* Let steps of the lane's stream that come now wait for those that 'step' depends on in the other. */
+static zipccl_status wait_for_deps(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     const struct zipccl_plan *plan = w->run.plan;
-    const struct zipccl_step *step = &plan->steps[i];
     struct zipccl_exec_cuda *e = w->e;
-    unsigned lane = step->lane, other = 1 - lane;
+    unsigned other = 1u - step->lane;
 
-    e->now = e->transport->stream = w->stream[lane];
-    for (uint32_t d = 0; two_streams(w) && d < step->ndeps; d++)
+    e->now = e->transport->stream = w->stream[step->lane];
+    for (uint32_t d = 0; zipccl_cuda_two_streams(w) && d < step->ndeps; d++)
         if (plan->steps[step->deps[d]].lane == other)
             ZIPCCL_CUDA_TRY(
                 e, cudaStreamWaitEvent(e->now, e->events[other][w->event_of[step->deps[d]]], 0));
-    ZIPCCL_TRY(lane == ZIPCCL_LANE_CODEC ? run_codec(w, step) : run_wire(w, step));
-    if (two_streams(w)) {
-        w->event_of[i] = (uint16_t)(w->nevents[lane]++ % RING);
-        ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->events[lane][w->event_of[i]], e->now));
-    }
     return ZIPCCL_OK;
 }
 
-/* Bring the lane to its next step; false if there is none, or one of its deps is not enqueued. */
-static bool is_ready(struct walk *w, unsigned lane)
+/* Let the other lane's steps wait for step 'i', of which all that they need is enqueued. */
+static zipccl_status leave_event(struct zipccl_cuda_walk *w, uint32_t i)
 {
-    const struct zipccl_plan *plan = w->run.plan;
-    const struct zipccl_step *step;
+    struct zipccl_exec_cuda *e = w->e;
+    unsigned lane = w->run.plan->steps[i].lane;
 
-    while (w->next[lane] < plan->nsteps && plan->steps[w->next[lane]].lane != lane)
-        w->next[lane]++;
-    if (w->next[lane] == plan->nsteps)
-        return false;
-    step = &plan->steps[w->next[lane]];
+    if (!zipccl_cuda_two_streams(w))
+        return ZIPCCL_OK;
+    w->event_of[i] = (uint16_t)(w->nevents[lane]++ % RING);
+    ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->events[lane][w->event_of[i]], e->now));
+    return ZIPCCL_OK;
+}
+
+static bool are_enqueued(const struct zipccl_cuda_walk *w, const struct zipccl_step *step)
+{
     for (uint32_t d = 0; d < step->ndeps; d++)
-        if (plan->steps[step->deps[d]].lane != lane && step->deps[d] >= w->next[1 - lane])
+        if (!w->enqueued[step->deps[d]])
             return false;
     return true;
 }
 
-static zipccl_status run_next(struct walk *w, unsigned lane)
+/* True for a step that may be enqueued before one of its lane that waits for the host: it takes from what
+ * encoders left, or from the caller, and brings to a slot that decoders have freed. */
+static bool may_go_ahead(const struct zipccl_step *step)
 {
-    ZIPCCL_TRY(run_step(w, w->next[lane]));
-    w->next[lane]++;
+    return step->kind == ZIPCCL_STEP_EXCHANGE && step->form == ZIPCCL_FORM_FIXED &&
+           step->raw_of == ZIPCCL_STEP_NONE && step->src.buf == ZIPCCL_BUF_TX &&
+           step->dst.buf == ZIPCCL_BUF_RX;
+}
+
+/* Enqueue exchanges behind the RESOLVE 'i', up to the first that has to wait for it. */
+static zipccl_status go_ahead(struct zipccl_cuda_walk *w, uint32_t i)
+{
+    const struct zipccl_plan *plan = w->run.plan;
+
+    for (uint32_t j = i + 1; zipccl_cuda_two_streams(w) && j < plan->nsteps; j++) {
+        const struct zipccl_step *step = &plan->steps[j];
+        bool answers = step->kind == ZIPCCL_STEP_RESOLVE || step->raw_of != ZIPCCL_STEP_NONE;
+
+        if (step->lane != ZIPCCL_LANE_WIRE || answers || w->enqueued[j])
+            continue;
+        if (!may_go_ahead(step) || !are_enqueued(w, step))
+            return ZIPCCL_OK;
+        ZIPCCL_TRY(wait_for_deps(w, step));
+        ZIPCCL_TRY(run_wire(w, step));
+        ZIPCCL_TRY(leave_event(w, j));
+        w->enqueued[j] = true;
+    }
     return ZIPCCL_OK;
 }
 
-static zipccl_status walk_steps(struct walk *w)
+/* Who receives nothing knows from its own encoder what overflowed, and waits for no peer. */
+static zipccl_status run_resolve(struct zipccl_cuda_walk *w, uint32_t i)
+{
+    struct zipccl_exec_cuda *e = w->e;
+    const struct zipccl_step *step = &w->run.plan->steps[i];
+
+    if (w->lates != NULL)
+        return leave_event(w, i);
+    ZIPCCL_TRY(zipccl_cuda_list_received(w, step));
+    if (e->nlist > 0) {
+        ZIPCCL_TRY(zipccl_cuda_look(e, (enum zipccl_dtype)w->run.plan->dtype));
+        ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->looked, e->now));
+    }
+    if (zipccl_gate_is_on(e))
+        ZIPCCL_TRY(zipccl_gate_look(e, &w->state, step));
+    ZIPCCL_TRY(leave_event(w, i));
+    if (zipccl_gate_is_on(e))
+        return ZIPCCL_OK;
+    ZIPCCL_TRY(go_ahead(w, i));
+    /* What came after the exchange came after the encoder. */
+    ZIPCCL_TRY(e->nlist > 0 ? zipccl_transport_nccl_wait(e->transport, e->looked)
+                            : wait_coded(w, step->src.slot));
+    ZIPCCL_TRY(zipccl_cuda_settle(w, step->src.slot, e->coded[step->src.slot]));
+    return zipccl_run_wire_step(&w->state, step);
+}
+
+/* A resend that is not needed is done when its RESOLVE is: what went ahead of it is not to be waited for. */
+static bool is_idle(const struct zipccl_cuda_walk *w, const struct zipccl_step *step)
+{
+    return step->kind == ZIPCCL_STEP_EXCHANGE && step->raw_of != ZIPCCL_STEP_NONE &&
+           !w->state.armed[step->raw_of] && !zipccl_gate_is_on(w->e);
+}
+
+/* Enqueue step 'i'. */
+static zipccl_status run_step(struct zipccl_cuda_walk *w, uint32_t i)
+{
+    const struct zipccl_step *step = &w->run.plan->steps[i];
+
+    if (is_idle(w, step)) {
+        w->event_of[i] = w->event_of[step->raw_of];
+        return ZIPCCL_OK;
+    }
+    ZIPCCL_TRY(wait_for_deps(w, step));
+    if (step->kind == ZIPCCL_STEP_RESOLVE)
+        return run_resolve(w, i);
+    ZIPCCL_TRY(step->lane == ZIPCCL_LANE_CODEC ? run_codec(w, step) : run_wire(w, step));
+    return leave_event(w, i);
+}
+
+/* Bring the lane to its next step; false if there is none, or one of its deps is not enqueued. */
+static bool is_ready(struct zipccl_cuda_walk *w, unsigned lane)
+{
+    const struct zipccl_plan *plan = w->run.plan;
+
+    while (w->next[lane] < plan->nsteps &&
+           (plan->steps[w->next[lane]].lane != lane || w->enqueued[w->next[lane]]))
+        w->next[lane]++;
+    return w->next[lane] < plan->nsteps && are_enqueued(w, &plan->steps[w->next[lane]]);
+}
+
+static zipccl_status run_next(struct zipccl_cuda_walk *w, unsigned lane)
+{
+    uint32_t i = w->next[lane];
+
+    ZIPCCL_TRY(run_step(w, i));
+    w->enqueued[i] = true;
+    return ZIPCCL_OK;
+}
+
+static zipccl_status walk_steps(struct zipccl_cuda_walk *w)
 {
     for (;;) {
         bool ran = false;
@@ -334,18 +389,19 @@ static zipccl_status walk_steps(struct walk *w)
             ran = true;
         }
         if (!ran)
-            return w->next[0] == w->run.plan->nsteps && w->next[1] == w->run.plan->nsteps
-                       ? ZIPCCL_OK
-                       : ZIPCCL_ERR_INTERNAL;
+            break;
     }
+    if (w->next[0] < w->run.plan->nsteps || w->next[1] < w->run.plan->nsteps)
+        return ZIPCCL_ERR_INTERNAL;
+    return w->lates != NULL ? zipccl_cuda_late_finish(w) : ZIPCCL_OK;
 }
 
 /* Make the wire stream start behind what the caller's holds. */
-static zipccl_status begin(struct walk *w)
+static zipccl_status begin(struct zipccl_cuda_walk *w)
 {
     struct zipccl_exec_cuda *e = w->e;
 
-    if (!two_streams(w))
+    if (!zipccl_cuda_two_streams(w))
         return ZIPCCL_OK;
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, w->stream[ZIPCCL_LANE_CODEC]));
     ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(e->wire, e->transport->event, 0));
@@ -353,13 +409,13 @@ static zipccl_status begin(struct walk *w)
 }
 
 /* Let what comes next in the caller's stream see the result, and the host what decoders found. */
-static zipccl_status end(struct walk *w)
+static zipccl_status end(struct zipccl_cuda_walk *w)
 {
     struct zipccl_exec_cuda *e = w->e;
     struct zipccl_cuda_region *outcomes = &e->arena->outcomes;
     cudaStream_t stream = w->stream[ZIPCCL_LANE_CODEC];
 
-    if (two_streams(w)) {
+    if (zipccl_cuda_two_streams(w)) {
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, e->wire));
         ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(stream, e->transport->event, 0));
     }
@@ -374,21 +430,23 @@ static zipccl_status end(struct walk *w)
 }
 
 /* Whatever happened, later calls and the end of the exec wait for what was enqueued. */
-static void mark_end(struct walk *w)
+static void mark_end(struct zipccl_cuda_walk *w)
 {
     struct zipccl_exec_cuda *e = w->e;
     cudaStream_t stream = w->stream[ZIPCCL_LANE_CODEC];
 
-    if (two_streams(w) && w->failed && cudaEventRecord(e->transport->event, e->wire) == cudaSuccess)
+    if (zipccl_cuda_two_streams(w) && w->failed &&
+        cudaEventRecord(e->transport->event, e->wire) == cudaSuccess)
         cudaStreamWaitEvent(stream, e->transport->event, 0);
     e->now = e->transport->stream = stream;
     if (zipccl_gate_mark(e, stream))
         return;
+    zipccl_cuda_timer_end(e, stream, w->failed);
     e->used = cudaEventRecord(e->done, stream) == cudaSuccess || e->used;
 }
 
 /* Node and rail communicators, which all ranks make when the first plan needs them. */
-static zipccl_status make_parts(struct walk *w)
+static zipccl_status make_parts(struct zipccl_cuda_walk *w)
 {
     for (uint32_t i = 0; i < w->run.plan->nsteps; i++) {
         int part = part_of(w, &w->run.plan->steps[i]);
@@ -399,7 +457,7 @@ static zipccl_status make_parts(struct walk *w)
     return ZIPCCL_OK;
 }
 
-static void place_staging(struct walk *w)
+static void place_staging(struct zipccl_cuda_walk *w)
 {
     char *base = w->e->staging.d;
 
@@ -408,30 +466,7 @@ static void place_staging(struct walk *w)
     w->run.tmp = (char *)w->run.rx + zipccl_cuda_staging_up(w->run.plan->rx_bytes);
 }
 
-/* In a graph nobody can exchange sizes: instead of a plan that does, the library's own collective. */
-static void make_native(struct walk *w)
-{
-    struct zipccl_plan *plan = &w->native;
-    bool sizes = false;
-
-    *plan = *w->run.plan;
-    for (uint32_t i = 0; i < plan->nsteps; i++) {
-        sizes = sizes || plan->steps[i].kind == ZIPCCL_STEP_SIZES;
-        if (plan->steps[i].kind == ZIPCCL_STEP_REDUCE && plan->steps[i].redop == ZIPCCL_AVG)
-            plan->redop = ZIPCCL_AVG;
-    }
-    w->e->gate->plain = sizes;
-    if (!sizes)
-        return;
-    w->native_step = zipccl_step_make(ZIPCCL_STEP_NATIVE, ZIPCCL_LANE_WIRE, 0, plan->count);
-    plan->steps = &w->native_step;
-    plan->nsteps = plan->nchunks = 1;
-    plan->nslots = 0;
-    plan->tx_bytes = plan->rx_bytes = plan->tmp_bytes = plan->acc_bytes = 0;
-    w->run.plan = plan;
-}
-
-static zipccl_status provide(struct walk *w, cudaStream_t stream)
+static zipccl_status provide(struct zipccl_cuda_walk *w, cudaStream_t stream)
 {
     struct zipccl_exec_cuda *e = w->e;
 
@@ -441,14 +476,15 @@ static zipccl_status provide(struct walk *w, cudaStream_t stream)
     return zipccl_gate_apart(e);
 }
 
-static zipccl_status run_walk(struct walk *w, struct zipccl_transport *transport, void *stream)
+static zipccl_status run_walk(struct zipccl_cuda_walk *w, struct zipccl_transport *transport,
+                              void *stream)
 {
     struct zipccl_exec_cuda *e = w->e;
     const struct zipccl_plan *plan;
 
     zipccl_gate_begin(e, stream);
-    if (zipccl_gate_is_on(e) && e->gate->captured)
-        make_native(w);
+    if (zipccl_gate_is_on(e) && zipccl_gate_native(e->gate, w->run.plan))
+        w->run.plan = &e->gate->native;
     plan = w->run.plan;
     w->stream[ZIPCCL_LANE_CODEC] = stream;
     w->stream[ZIPCCL_LANE_WIRE] = plan->nchunks > 1 ? e->wire : stream;
@@ -459,8 +495,11 @@ static zipccl_status run_walk(struct walk *w, struct zipccl_transport *transport
     ZIPCCL_TRY(events_create(e));
     ZIPCCL_TRY(make_parts(w));
     w->event_of = calloc(plan->nsteps + 1, sizeof *w->event_of);
-    if (w->event_of == NULL)
+    w->enqueued = calloc(plan->nsteps + 1, sizeof *w->enqueued);
+    if (w->event_of == NULL || w->enqueued == NULL)
         return ZIPCCL_ERR_NOMEM;
+    ZIPCCL_TRY(zipccl_cuda_late_init(w));
+    ZIPCCL_TRY(zipccl_cuda_timer_start(e, stream));
     ZIPCCL_TRY(begin(w));
     ZIPCCL_TRY(walk_steps(w));
     return end(w);
@@ -470,7 +509,7 @@ zipccl_status zipccl_cuda_run(struct zipccl_exec *exec, const struct zipccl_run 
                               struct zipccl_transport *transport, void *stream,
                               struct zipccl_run_stats *stats)
 {
-    struct walk *w = calloc(1, sizeof *w);
+    struct zipccl_cuda_walk *w = calloc(1, sizeof *w);
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 
     if (w != NULL) {
@@ -485,7 +524,9 @@ zipccl_status zipccl_cuda_run(struct zipccl_exec *exec, const struct zipccl_run 
         if (status == ZIPCCL_OK && stats != NULL)
             zipccl_run_state_stats(&w->state, stats);
         zipccl_run_state_free(&w->state);
+        zipccl_cuda_late_free(w);
         free(w->event_of);
+        free(w->enqueued);
         free(w);
     }
     if (status != ZIPCCL_OK)

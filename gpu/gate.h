@@ -67,7 +67,7 @@ struct zipccl_gate_site {
 
 /* A message of a call, for counting. */
 struct zipccl_gate_coded {
-    size_t n;
+    size_t n, capacity;                /* elements, bytes */
     const struct zipccl_gpu_result *h; /* pinned */
 };
 
@@ -110,10 +110,12 @@ struct zipccl_gate {
     struct zipccl_gate_request *request;
 
     /* The caller's side. */
-    bool on, captured;     /* of the call under way */
-    bool plain;            /* a captured call that ran the library's own collective */
-    zipccl_status entered; /* of zipccl_gate_enter() */
-    enum zipccl_op op;     /* that it counts as, if whoever calls tells it */
+    bool on, captured;         /* of the call under way */
+    bool plain;                /* a captured call that ran the library's own collective, */
+    struct zipccl_plan native; /* this one */
+    struct zipccl_step native_step;
+    zipccl_status entered;                        /* of zipccl_gate_enter() */
+    enum zipccl_op op;                            /* that it counts as, if whoever calls tells it */
     struct zipccl_run_stats late[ZIPCCL_NUM_OPS]; /* of calls that have ended, by that */
     struct zipccl_gate_call *call;
     unsigned step_of; /* RESOLVE of the step that is enqueued; ZIPCCL_STEP_NONE */
@@ -180,6 +182,9 @@ bool zipccl_gate_enter(struct zipccl_exec_cuda *e, cudaStream_t stream);
 void zipccl_gate_begin(struct zipccl_exec_cuda *e, cudaStream_t stream);
 static inline bool zipccl_gate_is_on(const struct zipccl_exec_cuda *e);
 zipccl_status zipccl_gate_arena(struct zipccl_exec_cuda *e, const struct zipccl_run_state *s);
+
+/* True if a captured call cannot run 'plan', which exchanges sizes: gate->native is what it runs. */
+bool zipccl_gate_native(struct zipccl_gate *gate, const struct zipccl_plan *plan);
 
 /* Wait until what was put into 'apart' has happened. */
 zipccl_status zipccl_gate_apart(struct zipccl_exec_cuda *e);

@@ -5,6 +5,8 @@
  */
 #include "gpu/gate.h"
 
+#include "core/plan_builder.h"
+
 #include <stdlib.h>
 
 /* A graph is in order with what its launch is in order with; within it calls wait for each other. */
@@ -39,6 +41,28 @@ void zipccl_gate_begin(struct zipccl_exec_cuda *e, cudaStream_t stream)
     gate->on = gate->captured || gate->mode == ZIPCCL_GATE_ALL;
     gate->step_of = ZIPCCL_STEP_NONE;
     gate->plain = false;
+    if (gate->captured)
+        e->timer = NULL; /* events of a graph tell no time */
+}
+
+bool zipccl_gate_native(struct zipccl_gate *gate, const struct zipccl_plan *plan)
+{
+    struct zipccl_plan *native = &gate->native;
+
+    for (uint32_t i = 0; i < plan->nsteps && gate->captured; i++)
+        gate->plain = gate->plain || plan->steps[i].kind == ZIPCCL_STEP_SIZES;
+    if (!gate->plain)
+        return false;
+    *native = *plan;
+    for (uint32_t i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].kind == ZIPCCL_STEP_REDUCE && plan->steps[i].redop == ZIPCCL_AVG)
+            native->redop = ZIPCCL_AVG;
+    gate->native_step = zipccl_step_make(ZIPCCL_STEP_NATIVE, ZIPCCL_LANE_WIRE, 0, plan->count);
+    native->steps = &gate->native_step;
+    native->nsteps = native->nchunks = 1;
+    native->nslots = 0;
+    native->tx_bytes = native->rx_bytes = native->tmp_bytes = native->acc_bytes = 0;
+    return true;
 }
 
 static bool is_even(const struct zipccl_plan *plan)
@@ -46,12 +70,19 @@ static bool is_even(const struct zipccl_plan *plan)
     return plan->op != ZIPCCL_ALLTOALLV && plan->op != ZIPCCL_SENDRECV;
 }
 
-/* Count a message of 'n' elements. */
-static void count_coded(struct zipccl_gate_call *call, size_t n, const struct zipccl_gpu_result *r)
+static void count_coded(struct zipccl_gate *gate, struct zipccl_gate_call *call,
+                        const struct zipccl_gate_coded *coded)
 {
     struct zipccl_run_stats *stats = &call->ended.stats;
+    const struct zipccl_gpu_result *r = coded->h;
+    struct zipccl_slice slice = {.n = coded->n,
+                                 .capacity = coded->capacity,
+                                 .nbytes = (size_t)r->nbytes,
+                                 .status = (zipccl_status)r->error};
+    size_t n = coded->n;
     int fit;
 
+    zipccl_cuda_count_coded(gate->exec, call->ended.dtype, &slice);
     if (r->error == ZIPCCL_ERR_OVERFLOW) {
         stats->overflows++;
         fit = call->cls < ZIPCCL_NUM_CLASSES ? call->cls - 1 : ZIPCCL_NO_CLASS;
@@ -102,7 +133,7 @@ static void settle(struct zipccl_gate *gate)
     zipccl_cuda_arena_look(gate->exec, &call->arena);
     call->ended.stats.fit = ZIPCCL_NUM_CLASSES;
     for (size_t i = 0; i < call->ncoded; i++)
-        count_coded(call, call->coded[i].n, call->coded[i].h);
+        count_coded(gate, call, &call->coded[i]);
     for (const struct zipccl_gate_site *site = call->sites; site != NULL; site = site->next)
         count_site(gate, call, site);
     late = &gate->late[call->op];

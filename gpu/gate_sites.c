@@ -46,8 +46,8 @@ zipccl_status zipccl_gate_coded(struct zipccl_exec_cuda *e, const struct zipccl_
         call->room_coded = room;
     }
     for (size_t i = 0; i < slot->nslices; i++)
-        call->coded[call->ncoded++] =
-            (struct zipccl_gate_coded){.n = slot->slices[i].n, .h = &e->seen[i]};
+        call->coded[call->ncoded++] = (struct zipccl_gate_coded){
+            .n = slot->slices[i].n, .capacity = slot->slices[i].capacity, .h = &e->seen[i]};
     return ZIPCCL_OK;
 }
 

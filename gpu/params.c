@@ -18,6 +18,7 @@ void zipccl_gpu_options_init(struct zipccl_gpu_options *options, const struct zi
         .min_bytes = (size_t)1 << 20,
         .gate = ZIPCCL_GATE_OFF,
         .capacity_class = ZIPCCL_CLASS_LEARN,
+        .learning = ZIPCCL_LEARN_TIMES,
         .params = {.gpus_per_node = 0,
                    .nics_per_node = 8,
                    .nvlink_Bps = 370e9,

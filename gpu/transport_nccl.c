@@ -85,6 +85,7 @@ zipccl_status zipccl_transport_nccl_wait(struct zipccl_transport_nccl *t, cudaEv
     const struct timespec pause = {0, SLEEP_NS};
     double start = t->limit_s > 0 ? now_s() : 0;
 
+    t->nwaits++;
     for (unsigned i = 1;; i++) {
         cudaError_t result = cudaEventQuery(event);
 

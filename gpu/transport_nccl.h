@@ -44,7 +44,8 @@ struct zipccl_transport_nccl {
     unsigned nold;
     size_t old_bytes; /* of them, on the device */
     atomic_bool aborted;
-    double limit_s; /* longest that a wait on the host may take; 0, as at first: for ever */
+    uint64_t nwaits; /* of the host for events, so far */
+    double limit_s;  /* longest that a wait on the host may take; 0, as at first: for ever */
     enum zipccl_gate_mode gate; /* that execs over it are to have; for who makes both */
     struct zipccl_error error;  /* of the first failure */
 };

@@ -82,6 +82,7 @@ struct zipccl_gpu_options {
     const char *strategy;       /* as in struct zipccl_comm_config, */
     uint32_t nchunks;           /* and so these */
     uint32_t capacity_class;
+    enum zipccl_learning learning; /* default ZIPCCL_LEARN_TIMES, by events in the stream */
     struct zipccl_cost_params params;
 
     /* This rank's own: */

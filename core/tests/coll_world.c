@@ -111,7 +111,7 @@ struct zipccl_call case_call(const struct coll_case *c)
 
 uint32_t case_class(const struct coll_case *c)
 {
-    return (uint32_t)(c->count + c->nchunks + (unsigned)c->kind + (unsigned)c->op) %
+    return (uint32_t)(c->count + c->nchunks + (unsigned)c->kind + (unsigned)c->op) * 5 %
            ZIPCCL_NUM_CLASSES;
 }
 

@@ -49,17 +49,17 @@ Test(classes, starts_wide_and_narrows_to_what_all_fitted)
     }
 }
 
-Test(classes, first_calls_narrow_to_one_class_wider_than_they_fitted)
+Test(classes, first_calls_narrow_to_classes_wider_than_they_fitted)
 {
     for (int fit = ZIPCCL_NO_CLASS; fit <= ZIPCCL_NUM_CLASSES; fit++) {
-        bool narrows = fit > ZIPCCL_CLASS_WIDE && fit < ZIPCCL_NUM_CLASSES;
+        bool narrows = fit > ZIPCCL_CLASS_STRIDE && fit < ZIPCCL_NUM_CLASSES;
         struct zipccl_class_state s;
 
-        zipccl_class_init(&s, ZIPCCL_CLASS_SETTLED);
+        zipccl_class_init(&s, ZIPCCL_NUM_CLASSES - 1);
         zipccl_class_note(&s, fit, false, true);
         zipccl_class_open(&s, s.seen);
-        cr_assert_eq(s.now, narrows ? fit - 1 : ZIPCCL_CLASS_WIDE);
-        zipccl_class_init(&s, ZIPCCL_CLASS_SETTLED);
+        cr_assert_eq(s.now, narrows ? fit - ZIPCCL_CLASS_STRIDE : ZIPCCL_CLASS_WIDE);
+        zipccl_class_init(&s, ZIPCCL_NUM_CLASSES - 1);
         zipccl_class_note(&s, fit, true, true);
         zipccl_class_open(&s, s.seen);
         cr_assert_eq(s.now, ZIPCCL_CLASS_WIDE, "one overflowed");
@@ -107,6 +107,42 @@ Test(classes, one_overflow_widens_and_bars_ever_longer)
     }
     cr_assert_eq(bar, ZIPCCL_CLASS_BAR_LIMIT);
     cr_assert_eq(s.overflow_calls, 10);
+}
+
+/* Data that have changed: many calls overflow, and single steps would take too long. */
+Test(classes, many_overflows_widen_by_a_stride)
+{
+    static const int from[] = {ZIPCCL_NUM_CLASSES - 1, ZIPCCL_CLASS_SETTLED + 1,
+                               ZIPCCL_CLASS_SETTLED, ZIPCCL_CLASS_STRIDE, 1};
+    static const int to[] = {ZIPCCL_CLASS_SETTLED, ZIPCCL_CLASS_SETTLED + 1 - ZIPCCL_CLASS_STRIDE,
+                             ZIPCCL_CLASS_SETTLED - ZIPCCL_CLASS_STRIDE, ZIPCCL_CLASS_WIDE,
+                             ZIPCCL_CLASS_WIDE};
+
+    for (unsigned i = 0; i < sizeof from / sizeof *from; i++) {
+        struct zipccl_class_state s;
+
+        zipccl_class_init(&s, ZIPCCL_NUM_CLASSES - 1);
+        period(&s, 0, from[i]);
+        cr_assert_eq(s.now, from[i]);
+        period(&s, ZIPCCL_CLASS_TROUBLES, from[i]);
+        cr_assert_eq(s.now, to[i], "%d to %d", from[i], s.now);
+        period(&s, 0, from[i]);
+        cr_assert_eq(s.now, from[i] - 1);
+    }
+}
+
+/* What is short is found out; what is hoped for is settled. */
+Test(classes, narrower_than_settled_is_never_priced_before_it_is_reached)
+{
+    struct zipccl_class_state s;
+
+    zipccl_class_init(&s, ZIPCCL_NUM_CLASSES - 1);
+    cr_assert_eq(zipccl_class_ceiling(&s), ZIPCCL_CLASS_SETTLED);
+    period(&s, 0, ZIPCCL_CLASS_SETTLED + 3);
+    cr_assert_eq(s.now, ZIPCCL_CLASS_SETTLED + 3);
+    cr_assert_eq(zipccl_class_ceiling(&s), ZIPCCL_CLASS_SETTLED + 3);
+    period(&s, 1, ZIPCCL_CLASS_SETTLED + 3);
+    cr_assert_eq(zipccl_class_ceiling(&s), ZIPCCL_CLASS_SETTLED + 2);
 }
 
 Test(classes, a_barred_class_bars_the_narrower_ones)

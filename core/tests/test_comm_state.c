@@ -286,8 +286,8 @@ static bool test_refused(struct job *job)
 {
     static const char rank2[] = "rank 2 cannot load";
 
-    CHECK(refused_change(job, 2, "zipccl-state 2", "zipccl-state 1", ZIPCCL_ERR_INPUT,
-                         "line 1: found '1', expected version 2", rank2));
+    CHECK(refused_change(job, 2, "zipccl-state 3", "zipccl-state 2", ZIPCCL_ERR_INPUT,
+                         "line 1: found '2', expected version 3", rank2));
     CHECK(refused_change(job, 2, "rank 2 of", "rank 1 of", ZIPCCL_ERR_INPUT, "is the rank itself",
                          rank2));
     CHECK(refused_change(job, 2, "of 4", "of 5", ZIPCCL_ERR_INPUT, "rank 2 of 5, not of", rank2));
@@ -420,6 +420,56 @@ static bool test_freeze(struct job *job)
     return true;
 }
 
+/* 'text' with the number behind 'before' replaced and its digest made again; the caller frees it. */
+static struct text with_number(struct text text, const char *before, const char *number)
+{
+    const char *at = strstr(text.bytes, before) + strlen(before), *end = strstr(at, "\nend ") + 1;
+    struct text out = {malloc(text.nbytes + 64), 0};
+    unsigned nlines;
+
+    if (out.bytes == NULL || sscanf(end, "end %u", &nlines) != 1)
+        abort();
+    out.nbytes = (size_t)sprintf(out.bytes, "%.*s%s%.*s", (int)(at - text.bytes), text.bytes,
+                                 number, (int)(end - (at + strspn(at, "0123456789"))),
+                                 at + strspn(at, "0123456789"));
+    out.nbytes += (size_t)sprintf(out.bytes + out.nbytes, "end %u %016" PRIx64 "\n", nlines,
+                                  zipccl_state_digest(out.bytes, out.nbytes));
+    return out;
+}
+
+/* Classes as they start are not told, and others in their order. */
+static bool test_bars(struct text text)
+{
+    static const struct {
+        const char *bars, *why; /* NULL: it is read */
+    } cases[] = {
+        {"2 wide 4160 8192 settled-16 96 512", NULL},
+        {"1 loose 0 256", "expected a class that has been barred"},
+        {"2 settled 96 512 loose 96 512", "expected a narrower class"},
+        {"1 loosest 96 512", "found 'loosest', expected a capacity class"},
+        {"34", "expected a number of classes"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text given = with_number(text, "barred ", cases[i].bars), saved = {NULL, 0};
+        struct zipccl_error error = {""};
+        struct zipccl_state state;
+        zipccl_status status = zipccl_state_read(given.bytes, given.nbytes, &state, &error);
+
+        if (cases[i].why != NULL)
+            CHECK(status == ZIPCCL_ERR_INPUT && strstr(error.text, cases[i].why) != NULL);
+        else
+            CHECK(status == ZIPCCL_OK &&
+                  zipccl_state_write(&state, &saved.bytes, &saved.nbytes) == ZIPCCL_OK &&
+                  saved.nbytes == given.nbytes &&
+                  memcmp(saved.bytes, given.bytes, saved.nbytes) == 0);
+        zipccl_state_release(&state);
+        free(given.bytes);
+        free(saved.bytes);
+    }
+    return true;
+}
+
 /* Every part of a text is refused, and every text with one byte changed. */
 static bool test_reader(struct text text)
 {
@@ -445,41 +495,29 @@ static bool test_reader(struct text text)
     return true;
 }
 
-/* 'text' with the number behind 'before' replaced and its digest made again; the caller frees it. */
-static struct text with_number(struct text text, const char *before, const char *number)
-{
-    const char *at = strstr(text.bytes, before) + strlen(before), *end = strstr(at, "\nend ") + 1;
-    struct text out = {malloc(text.nbytes + 64), 0};
-    unsigned nlines;
-
-    if (out.bytes == NULL || sscanf(end, "end %u", &nlines) != 1)
-        abort();
-    out.nbytes = (size_t)sprintf(out.bytes, "%.*s%s%.*s", (int)(at - text.bytes), text.bytes,
-                                 number, (int)(end - (at + strspn(at, "0123456789"))),
-                                 at + strspn(at, "0123456789"));
-    out.nbytes += (size_t)sprintf(out.bytes + out.nbytes, "end %u %016" PRIx64 "\n", nlines,
-                                  zipccl_state_digest(out.bytes, out.nbytes));
-    return out;
-}
-
 /* 2^53 is refused; what is one too large is written as a number that is read again. */
 static bool test_large_numbers(struct text text)
 {
-    static const char *const places[] = {"bf16 8192 calls ", "barred ", "trials off none none 0 "};
+    static const struct {
+        const char *before, *too_large, *largest;
+    } places[] = {{"bf16 8192 calls ", "9007199254740992", "9007199254740960"},
+                  {"barred ", "1 loose 9007199254740992 512", "1 loose 9007199254740991 512"},
+                  {"trials off none none 0 ", "9007199254740992", "9007199254740991"}};
     struct zipccl_state state;
     struct zipccl_error error;
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        struct text large = with_number(text, places[i], "9007199254740992"), saved = {NULL, 0};
-        struct text below =
-            with_number(text, places[i], i == 0 ? "9007199254740960" : "9007199254740991");
+        struct text large = with_number(text, places[i].before, places[i].too_large);
+        struct text below = with_number(text, places[i].before, places[i].largest);
+        struct text saved = {NULL, 0};
 
         CHECK(zipccl_state_read(large.bytes, large.nbytes, &state, &error) == ZIPCCL_ERR_INPUT);
         CHECK(strstr(error.text, "9007199254740992") != NULL);
         zipccl_state_release(&state);
         CHECK(zipccl_state_read(below.bytes, below.nbytes, &state, &error) == ZIPCCL_OK);
         state.even[0].state.decided += i == 0 ? ZIPCCL_CLASS_PERIOD : 0;
-        state.even[0].state.barred_until[0] += i == 1;
+        for (int c = 0; c < ZIPCCL_NUM_CLASSES && i == 1; c++)
+            state.even[0].state.barred_until[c] += strcmp(zipccl_class_name(c), "loose") == 0;
         state.even[0].trials.period += i == 2;
         CHECK(zipccl_state_write(&state, &saved.bytes, &saved.nbytes) == ZIPCCL_OK);
         zipccl_state_release(&state);
@@ -550,6 +588,7 @@ int main(int argc, char **argv)
     ok = ok && test_files(&job);
     ok = ok && test_freeze(&job);
     ok = ok && test_reader(job.saved[1]);
+    ok = ok && test_bars(job.saved[1]);
     ok = ok && test_large_numbers(job.saved[1]);
     ok = ok && test_ratio_steps();
     for (uint32_t r = 0; r < NRANKS; r++)

@@ -131,7 +131,7 @@ static void run_reductions(const struct world *w, struct totals *totals)
                                         .strategy = zipccl_strategies[s],
                                         .count = counts[(k + kind) % (SANITIZED ? 3 : 5)],
                                         .nchunks = nchunks[k % 4],
-                                        .capacity_class = k % ZIPCCL_NUM_CLASSES,
+                                        .capacity_class = k * 5 % ZIPCCL_NUM_CLASSES,
                                         .kind = (enum kind)kind,
                                         .in_place = k / 2 % 2};
 

@@ -57,11 +57,14 @@ static void fill(const struct job *job, uint32_t src, uint32_t dst, uint32_t k, 
 
     if (k >= p->first && k < p->last)
         c.kind = KIND_RANDOM;
-    case_block(&c, src, dst, k, n, out);
+    /* The same in all calls, but for the signs: what has fitted once fits again. */
+    case_block(&c, src, dst, c.kind == KIND_RANDOM ? k : 0, n, out);
+    for (size_t i = 0; i < n && k % 2 == 1; i++)
+        out[i] ^= 0x8000;
     if (p->every == 0)
         return;
     c.kind = KIND_RANDOM;
-    case_block(&c, dst, src, k, MAX_CALLS, noise);
+    case_block(&c, dst, src, 0, MAX_CALLS, noise);
     for (size_t i = 0; i < n; i += p->every)
         out[i] = noise[i / p->every % MAX_CALLS];
 }
@@ -228,7 +231,7 @@ static int fit(const struct job *job, uint32_t src, uint32_t dst, uint32_t last)
     static uint8_t wire[1 << 20];
     uint16_t *x = malloc((job->pairs[src][dst].count + 1) * sizeof *x);
     void *scratch = NULL;
-    int narrowest = ZIPCCL_CLASS_SETTLED;
+    int narrowest = ZIPCCL_NUM_CLASSES - 1;
 
     if (x == NULL || posix_memalign(&scratch, 64, zipccl_codec_scratch_bytes()) != 0)
         abort();
@@ -252,6 +255,7 @@ static bool test_alltoallv(bool checked)
 {
     static struct job job;
     bool ok;
+    int gauss;
 
     memset(&job, 0, sizeof job);
     job.op = ZIPCCL_ALLTOALLV;
@@ -268,14 +272,16 @@ static bool test_alltoallv(bool checked)
     ok = run(&job, checked);
     ok = ok && is(&job, 0, 1, 30, 0) && is(&job, 0, 1, 31, ZIPCCL_NO_CLASS) &&
          is(&job, 0, 1, MAX_CALLS - 1, ZIPCCL_NO_CLASS);
-    ok = ok && is(&job, 0, 2, 30, 0) && is(&job, 0, 2, 31, ZIPCCL_CLASS_SETTLED);
+    ok = ok && is(&job, 0, 2, 30, 0) && is(&job, 0, 2, 31, fit(&job, 0, 2, 32)) &&
+         fit(&job, 0, 2, 32) >= ZIPCCL_CLASS_SETTLED;
     ok = ok && fit(&job, 1, 0, 32) > 0 && fit(&job, 1, 0, 32) < ZIPCCL_CLASS_SETTLED &&
          is(&job, 1, 0, 31, fit(&job, 1, 0, 32));
     ok = ok && job.out[3][0][MAX_CALLS - 1].calls == 0;
-    ok = ok && is(&job, 2, 3, 31, 4) && is(&job, 2, 3, 62, 4) && is(&job, 2, 3, 63, 3) &&
-         is(&job, 2, 3, 318, 3) && is(&job, 2, 3, 319, 4) &&
-         job.out[2][3][MAX_CALLS - 1].overflow_calls == 1;
-    ok = ok && is(&job, 3, 2, 62, 0) && is(&job, 3, 2, 63, 4);
+    gauss = fit(&job, 2, 3, 32);
+    ok = ok && is(&job, 2, 3, 31, gauss) && is(&job, 2, 3, 62, gauss) &&
+         is(&job, 2, 3, 63, gauss - 1) && is(&job, 2, 3, 318, gauss - 1) &&
+         is(&job, 2, 3, 319, gauss) && job.out[2][3][MAX_CALLS - 1].overflow_calls == 1;
+    ok = ok && is(&job, 3, 2, 62, 0) && is(&job, 3, 2, 63, fit(&job, 3, 2, 64));
     if (!ok)
         fprintf(stderr, "alltoallv%s\n", checked ? ", checked" : "");
     return ok;
@@ -296,7 +302,8 @@ static bool test_sendrecv(bool checked)
     job.pairs[3][0].count = 0;
     ok = run(&job, checked);
     ok = ok && is(&job, 0, 1, 31, ZIPCCL_NO_CLASS) && is(&job, 1, 2, 62, 0) &&
-         is(&job, 1, 2, 63, 4) && is(&job, 2, 3, 46, 0) && is(&job, 2, 3, 47, 4);
+         is(&job, 1, 2, 63, fit(&job, 1, 2, 64)) && is(&job, 2, 3, 46, 0) &&
+         is(&job, 2, 3, 47, fit(&job, 2, 3, 48));
     /* A pair without a class sends its elements and nothing else. */
     ok = ok && job.wire_bytes[0][41] - job.wire_bytes[0][40] == 7778 * 2;
     if (!ok)

@@ -311,7 +311,11 @@ Test(plan, invalid_calls_are_refused)
 
 Test(plan, capacity_follows_its_class)
 {
-    static const double ratios[ZIPCCL_NUM_CLASSES] = {1.25, 1.40, 1.45, 1.48, 1.50};
+    static const struct {
+        const char *name;
+        double ratio;
+    } named[] = {{"wide", 1.25},  {"loose", 1.40},   {"medium", 1.45},
+                 {"tight", 1.48}, {"settled", 1.50}, {"settled-12", 1.737}};
     const size_t n = 1 << 20, raw = 2 * n;
 
     for (size_t k = 0; k < 3000; k += k < 100 ? 1 : 37)
@@ -319,14 +323,35 @@ Test(plan, capacity_follows_its_class)
             size_t capacity = zipccl_capacity(ZIPCCL_BFLOAT16, k, (uint32_t)c);
 
             cr_assert_leq(capacity, 2 * k + 32);
-            cr_assert_geq(capacity, zipccl_capacity_settled(ZIPCCL_BFLOAT16, k));
+            cr_assert(c > ZIPCCL_CLASS_SETTLED ||
+                      capacity >= zipccl_capacity_settled(ZIPCCL_BFLOAT16, k));
+            cr_assert_geq(capacity, (size_t)ZIPCCL_MESSAGE_HEADER_BYTES);
             cr_assert(c == 0 || capacity <= zipccl_capacity(ZIPCCL_BFLOAT16, k, (uint32_t)c - 1));
         }
-    for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++)
-        cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, (uint32_t)c),
-                           ratios[c], 4e-3, "class %d", c);
+    for (unsigned i = 0, c = 0; i < sizeof named / sizeof *named; i++) {
+        while (strcmp(zipccl_class_name((int)c), named[i].name) != 0)
+            c++;
+        cr_assert_float_eq((double)raw / (double)zipccl_capacity(ZIPCCL_BFLOAT16, n, c),
+                           named[i].ratio, 4e-3, "class %u", c);
+    }
+    cr_assert_str_eq(zipccl_class_name(ZIPCCL_CLASS_SETTLED), "settled");
     cr_assert_eq(zipccl_capacity(ZIPCCL_BFLOAT16, n, ZIPCCL_NUM_CLASSES), raw + 32);
     cr_assert_eq(zipccl_capacity(ZIPCCL_FLOAT64, 1000, 0), 8032);
+}
+
+/* What lies between two classes costs less than the 1.5 % of the ratio that fixed messages may lose. */
+Test(plan, neighbouring_classes_are_close)
+{
+    static const size_t lengths[] = {40704, 40960, 130944, 1 << 20, 1 << 26};
+
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (uint32_t c = 1; c <= ZIPCCL_CLASS_SETTLED + 12; c++) {
+            double wider = (double)zipccl_capacity(ZIPCCL_BFLOAT16, lengths[i], c - 1);
+            double narrower = (double)zipccl_capacity(ZIPCCL_BFLOAT16, lengths[i], c);
+
+            cr_assert_gt(narrower / wider, 0.986, "class %u of %zu", c, lengths[i]);
+            cr_assert_lt(narrower / wider, 0.995, "class %u of %zu", c, lengths[i]);
+        }
 }
 
 Test(plan, a_message_fits_the_narrowest_class_that_holds_it)
@@ -340,10 +365,11 @@ Test(plan, a_message_fits_the_narrowest_class_that_holds_it)
         cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, n, capacity + 1), c - 1);
         cr_assert_str_neq(zipccl_class_name(c), "none");
     }
-    cr_assert_eq(zipccl_class_narrowest(ZIPCCL_BFLOAT16, n), ZIPCCL_CLASS_SETTLED);
+    cr_assert_eq(zipccl_class_narrowest(ZIPCCL_BFLOAT16, n), ZIPCCL_NUM_CLASSES - 1);
     /* All classes of a short message are its bound, so the first is the only one of use. */
     cr_assert_eq(zipccl_class_narrowest(ZIPCCL_BFLOAT16, 8), ZIPCCL_CLASS_WIDE);
-    cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, 8, 48), ZIPCCL_CLASS_SETTLED);
+    cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, 8, 48), ZIPCCL_NUM_CLASSES - 1);
+    cr_assert_eq(zipccl_class_fit(ZIPCCL_BFLOAT16, 8, 49), ZIPCCL_NO_CLASS);
     cr_assert_str_eq(zipccl_class_name(ZIPCCL_NO_CLASS), "none");
     cr_assert_str_eq(zipccl_class_name(ZIPCCL_NUM_CLASSES), "none");
 }

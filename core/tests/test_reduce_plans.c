@@ -112,7 +112,7 @@ static void run_plans(struct pair *p, struct reduce_case c, unsigned k, struct t
             continue;
         for (unsigned v = 0; v < nvariants; v++) {
             c.nchunks = nchunks[(v + k) % 4];
-            c.capacity_class = (v + k) % ZIPCCL_NUM_CLASSES;
+            c.capacity_class = (v + k) * 5 % ZIPCCL_NUM_CLASSES;
             c.in_place = (v + k / 2) % 2;
             run_case(p, &c, &inputs, (v + k) % 3 != 0, totals);
         }

@@ -160,7 +160,7 @@ static void learning(struct gpu_rank *r, void *context)
         EXPECT(r, zipccl_comm_get_class(zipccl_gpu_core(gpu), 0, &a) &&
                       zipccl_comm_get_class(host, 0, &b) && a.now == b.now && a.calls == b.calls);
     }
-    EXPECT(r, a.now == ZIPCCL_CLASS_SETTLED);
+    EXPECT(r, a.now >= ZIPCCL_CLASS_SETTLED);
     zipccl_gpu_get_stats(gpu, ZIPCCL_ALL_GATHER, &first);
     run_case(r, &c, gpu, host);
     zipccl_gpu_get_stats(gpu, ZIPCCL_ALL_GATHER, &last);

@@ -61,6 +61,7 @@ static void returns_at_once(struct gpu_rank *r, void *context)
         struct held held = {false};
         struct emu_stats before, after;
         struct gpu_buffers b;
+        uint64_t nwaits = 0;
 
         if (context == NULL && cases[i].op == ZIPCCL_REDUCE_SCATTER)
             continue; /* whose bits follow from the plan */
@@ -71,6 +72,7 @@ static void returns_at_once(struct gpu_rank *r, void *context)
             gpu_barrier(r);
             emu_get_stats(&before);
             gpu_barrier(r);
+            nwaits = gpu->transport->nwaits;
             if (k == 1)
                 EXPECT(r, cudaLaunchHostFunc(r->stream, hold, &held) == cudaSuccess);
             for (unsigned call = 0; call < (k == 0 ? 1 : 2 * ZIPCCL_CUDA_ARENAS); call++)
@@ -79,7 +81,7 @@ static void returns_at_once(struct gpu_rank *r, void *context)
         }
         EXPECT(r, cudaStreamQuery(r->stream) == cudaErrorNotReady);
         emu_get_stats(&after);
-        EXPECT(r, after.syncs == before.syncs);
+        EXPECT(r, after.syncs == before.syncs && gpu->transport->nwaits == nwaits);
         gpu_barrier(r);
         atomic_store(&held.go_on, true);
         EXPECT(r, gpu_case_right(r, &cases[i], &b));

@@ -138,7 +138,7 @@ static bool test_injected(void)
         {"cuStreamWaitValue32", 2, CUDA_ERROR_INVALID_VALUE},
         {"cuStreamWriteValue32", 1, CUDA_ERROR_INVALID_VALUE},
         {"cuStreamWriteValue32", 7, CUDA_ERROR_INVALID_VALUE},
-        {"cudaEventRecord", 11, cudaErrorLaunchFailure},
+        {"cudaEventRecord", 6, cudaErrorLaunchFailure},
         {"cudaMemcpyAsync", 6, cudaErrorInvalidValue},
         {"cudaLaunchHostFunc", 7, cudaErrorLaunchFailure},
         {"ncclSend", 6, ncclInternalError},

@@ -375,7 +375,7 @@ static void run_own_reductions(struct bits *b)
                                 .count = counts[k / 30],
                                 .kind = (enum kind)(k / 6 % 5),
                                 .nchunks = nchunks[k / 7 % 4],
-                                .capacity_class = k / 8 % ZIPCCL_NUM_CLASSES,
+                                .capacity_class = k / 8 * 5 % ZIPCCL_NUM_CLASSES,
                                 .in_place = k / 5 & 1};
 
         reduce_inputs_open(&inputs, &c, b->nranks);
