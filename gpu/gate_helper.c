@@ -150,13 +150,15 @@ static void follow(struct zipccl_gate *gate, bool ask)
     cudaError_t result = cudaEventQuery(gate->sent);
     ncclResult_t async = ncclSuccess;
 
-    if (result == cudaSuccess)
+    /* What failed may still have "happened". */
+    if (ask || result == cudaSuccess)
+        gate->api->CommGetAsyncError(gate->comm, &async);
+    if (async != ncclSuccess && async != ncclInProgress)
+        give_up(gate, ZIPCCL_ERR_IO, "NCCL", gate->api->GetErrorString(async));
+    else if (result == cudaSuccess)
         gate->sending = false;
     else if (result != cudaErrorNotReady)
         give_up(gate, ZIPCCL_ERR_IO, "CUDA", cudaGetErrorString(result));
-    else if (ask && gate->api->CommGetAsyncError(gate->comm, &async) == ncclSuccess &&
-             async != ncclSuccess && async != ncclInProgress)
-        give_up(gate, ZIPCCL_ERR_IO, "NCCL", gate->api->GetErrorString(async));
     else if (gate->limit_s > 0 && now_s() - gate->since_s > gate->limit_s)
         give_up(gate, ZIPCCL_ERR_IO, "wait for other ranks", "the limit is over");
 }
