@@ -164,6 +164,9 @@ zipccl_status zipccl_gate_failed(struct zipccl_gate *gate);
 /* Look which calls have ended; does not wait. */
 void zipccl_gate_look_back(struct zipccl_gate *gate);
 
+/* Wait until all have. */
+zipccl_status zipccl_gate_wait(struct zipccl_exec_cuda *e);
+
 /* A call of 'owner' that has ended, which is then forgotten; false if there is none. */
 bool zipccl_gate_ended(struct zipccl_gate *gate, const void *owner, struct zipccl_ended_call *out);
 

@@ -152,6 +152,14 @@ void zipccl_gate_look_back(struct zipccl_gate *gate)
         settle(gate);
 }
 
+zipccl_status zipccl_gate_wait(struct zipccl_exec_cuda *e)
+{
+    if (e->gate->oldest != NULL)
+        ZIPCCL_TRY(zipccl_transport_nccl_wait(e->transport, e->gate->youngest->arena.done));
+    zipccl_gate_look_back(e->gate);
+    return ZIPCCL_OK;
+}
+
 bool zipccl_gate_ended(struct zipccl_gate *gate, const void *owner, struct zipccl_ended_call *out)
 {
     struct zipccl_gate_call **at = &gate->ended, *call;
