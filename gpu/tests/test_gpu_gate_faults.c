@@ -237,9 +237,10 @@ bool gate_faults(void)
     struct emu_options options;
     bool by_abort = true, by_limit = false, ok;
 
-    ok = gpu_world_run(3, 3, released, &by_abort);
-    ok = gpu_world_run(3, 3, released, &by_limit) && ok;
-    ok = gpu_world_run(3, 3, setting_differs, NULL) && ok;
+    ok = gpu_world_run(3, 3, setting_differs, NULL);
+    /* A stream that was let go reads what a resend may still write: its results are void, but it races. */
+    ok = (RACE_CHECKED || gpu_world_run(3, 3, released, &by_abort)) && ok;
+    ok = (RACE_CHECKED || gpu_world_run(3, 3, released, &by_limit)) && ok;
     ok = gpu_world_run(3, 3, unable, driver) && ok;
     ok = gpu_world_run(3, 3, unable, word) && ok;
     ok = gpu_world_run(1, 1, one_rank, NULL) && ok;
