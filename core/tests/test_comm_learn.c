@@ -550,7 +550,7 @@ static bool test_ratio(enum zipccl_learning learning)
     job.ncalls = 2 * PERIOD;
     job.special = true;
     set_rates(&job.config);
-    job.config.params.fence_s = 5e-6; /* exact sizes only pay if they are small */
+    job.config.params.fence_s = 1e-6; /* exact sizes only pay if they are small */
     job.config.learning = learning;
     job.time = slow_codec;
     if (learning == ZIPCCL_LEARN_NOTHING)

@@ -47,8 +47,11 @@ for op in all_gather reduce_scatter all_reduce alltoall alltoallv sendrecv broad
     works "Out of bounds values : 0 OK" $op -b 128K -t 4 -n 1 -w 1 --mode native,compressed --ranks-per-node 2
 done
 works "fixed ring" all_gather -b 256K -t 2 -n 1 --strategy "fixed ring" --nchunks 2
-works "0 OK" all_gather -b 64K -t 4 -n 1 -d fp8_e4m3 --mode compressed -J a.json
+works "0 OK" all_gather -b 64K -t 4 -n 1 -d fp8_e4m3 --mode compressed -J a.json --csv a.csv
 grep -q '"nccl"' a.json || failed "the JSON does not say nccl"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+         { rows++; if (!($at["encode_s"] > 0 && $at["decode_s"] > 0)) rows = -9 } END { exit rows < 1 }' a.csv ||
+    failed "kernels are not timed: $(cat a.csv)"
 works "0 OK" alltoallv -b 128K -t 3 -n 2 --mode raw,compressed --gate all -J g.json
 grep -q '"gate"' g.json || failed "the JSON does not say which gate"
 NCCL_TESTS_SPLIT="MOD 2" works "each of the groups" all_reduce -b 64K -t 4 -n 1

@@ -70,7 +70,13 @@ Test(pricing, takes_the_class_that_holds_the_samples)
     static const struct {
         double ratio;
         int class;
-    } cases[] = {{1.51, 4}, {1.49, 3}, {1.46, 2}, {1.42, 1}, {1.30, 0}, {1.10, ZIPCCL_NO_CLASS}};
+        const char *name;
+    } cases[] = {{1.51, ZIPCCL_CLASS_SETTLED, "settled"},
+                 {1.49, 14, "tight"},
+                 {1.46, 12, "medium"},
+                 {1.42, 10, "loose-1"},
+                 {1.30, 3, "wide-3"},
+                 {1.10, ZIPCCL_NO_CLASS, "none"}};
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct priced p;
@@ -83,6 +89,7 @@ Test(pricing, takes_the_class_that_holds_the_samples)
         got = compressed(&p, 0);
         cr_assert_eq(got->capacity_class, cases[i].class, "ratio %.2f: class %d (%s)",
                      cases[i].ratio, got->capacity_class, got->name);
+        cr_assert_str_eq(zipccl_class_name(got->capacity_class), cases[i].name);
         cr_assert_eq(got->overflows_settled, cases[i].class != ZIPCCL_CLASS_SETTLED);
         if (cases[i].class == ZIPCCL_NO_CLASS) {
             /* Messages that overflow the widest class too are no fixed ones. */
@@ -106,7 +113,7 @@ Test(pricing, follows_a_change_of_the_ratio)
     toy_init(&p.toy, 8);
     add(&p, ZIPCCL_ALLTOALL, 8 << 20, NULL);
     price(&p, 1.51, -0.05);
-    cr_assert_eq(compressed(&p, 0)->capacity_class, 2);
+    cr_assert_str_eq(zipccl_class_name(compressed(&p, 0)->capacity_class), "medium");
     done(&p);
 }
 
