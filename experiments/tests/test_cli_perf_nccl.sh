@@ -56,6 +56,7 @@ works "0 OK" alltoallv -b 128K -t 3 -n 2 --mode raw,compressed --gate all -J g.j
 grep -q '"gate"' g.json || failed "the JSON does not say which gate"
 NCCL_TESTS_SPLIT="MOD 2" works "each of the groups" all_reduce -b 64K -t 4 -n 1
 processes 3 alltoallv -b 128K -n 1 -w 1 --mode compressed
+processes 2 all_reduce -b 128K -n 2 -w 1 --mode compressed --gate all
 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((30000 + $$ % 2000)) processes 2 all_reduce -b 64K -n 1 -w 1 --mode compressed
 
 if command -v mpirun >/dev/null; then
