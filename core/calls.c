@@ -72,6 +72,7 @@ void zipccl_comm_offers(const struct zipccl_comm *comm, struct zipccl_call *call
     call->has_native = t->ops->native != NULL && t->ops->has_native != NULL &&
                        t->ops->has_native(t, call->op, call->dtype, call->redop);
     call->whole = comm->exec->ops->run != NULL;
+    call->no_sizes = comm->exec->no_sizes;
 }
 
 /* Staging grows and is kept. */
@@ -148,10 +149,11 @@ static zipccl_status give_staging(struct zipccl_comm *comm, struct zipccl_run *r
 static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call *call,
                               const void *send, void *recv, const struct splits *splits)
 {
-    struct zipccl_run run = {.send = send, .recv = recv};
+    struct zipccl_run run = {.send = send, .recv = recv, .owner = comm};
     struct zipccl_run_stats stats = {0};
     struct zipccl_even_class *cls = NULL;
 
+    zipccl_comm_settle(comm);
     if (splits == NULL)
         ZIPCCL_TRY(zipccl_comm_class_before(comm, call, &cls));
     ZIPCCL_TRY(zipccl_comm_plan(comm, call, cls, &run.plan));

@@ -41,6 +41,15 @@ void zipccl_class_note(struct zipccl_class_state *state, int fit, bool overflowe
         state->uncompressed_calls++;
 }
 
+void zipccl_class_note_late(struct zipccl_class_state *state, int fit, bool overflowed)
+{
+    /* Which call of the period it was says nothing, only how many there were. */
+    uint32_t bit = ~state->seen.troubled & (state->seen.troubled + 1);
+    struct zipccl_class_seen seen = {overflowed ? bit : 0, fit};
+
+    state->seen = zipccl_class_merge(state->seen, seen);
+}
+
 bool zipccl_class_due(const struct zipccl_class_state *state)
 {
     return state->calls != state->decided && state->calls % ZIPCCL_CLASS_PERIOD == 0;

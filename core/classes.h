@@ -104,6 +104,9 @@ void zipccl_class_open(struct zipccl_class_state *state, struct zipccl_class_see
  * none narrower than settled that it does not have yet, since few data are shorter than Gaussian ones. */
 int zipccl_class_ceiling(const struct zipccl_class_state *state);
 
+/* Add what a call showed that was counted earlier, when nothing was known of it yet. */
+void zipccl_class_note_late(struct zipccl_class_state *state, int fit, bool overflowed);
+
 /* FNV-1a digest of what decisions depend on: equal on all who must agree. */
 uint64_t zipccl_class_digest(const struct zipccl_class_state *state);
 

@@ -347,4 +347,7 @@ const struct zipccl_plan *zipccl_comm_last_plan(const struct zipccl_comm *comm)
 void zipccl_comm_get_stats(const struct zipccl_comm *comm, struct zipccl_comm_stats *stats)
 {
     *stats = comm->stats;
+    stats->wire_bytes += comm->late.wire_bytes;
+    stats->overflows += comm->late.overflows;
+    stats->raw_resends += comm->late.raw_resends;
 }

@@ -269,6 +269,35 @@ void zipccl_comm_class_after(const struct zipccl_comm *comm, struct zipccl_even_
     cls->effort_seen = (enum zipccl_effort)plan->effort;
 }
 
+/* An even call that was counted when it was made. */
+static void learn_late(const struct zipccl_comm *comm, const struct zipccl_ended_call *call)
+{
+    struct zipccl_even_class *cls =
+        zipccl_comm_class_find(comm, call->op, call->dtype, call->count);
+    const struct zipccl_run_stats *stats = &call->stats;
+
+    if (cls == NULL || comm->config.learning == ZIPCCL_LEARN_NOTHING)
+        return;
+    /* An overflow of a class that has been widened since is no news. */
+    if (call->fixed && (stats->overflows == 0 || stats->fit < cls->state.now))
+        zipccl_class_note_late(&cls->state, stats->fit, stats->overflows > 0);
+    cls->raw_seen += stats->coded_raw_bytes;
+    cls->coded_seen += stats->coded_bytes;
+}
+
+void zipccl_comm_settle(struct zipccl_comm *comm)
+{
+    struct zipccl_ended_call call;
+
+    while (comm->exec->ops->ended != NULL && comm->exec->ops->ended(comm->exec, comm, &call)) {
+        if (call.even)
+            learn_late(comm, &call);
+        comm->late.wire_bytes += call.stats.wire_bytes;
+        comm->late.overflows += call.stats.overflows;
+        comm->late.raw_resends += call.stats.raw_resends;
+    }
+}
+
 void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
                               struct zipccl_run *run)
 {

@@ -93,7 +93,7 @@ struct zipccl_comm {
     struct zipccl_cache classes;
     size_t *pairs;        /* [4 * nranks] counts and displacements of a sendrecv */
     int8_t *pair_classes; /* [4 * nranks] of a call: classes out and in, fits out and in */
-    struct zipccl_comm_stats stats;
+    struct zipccl_comm_stats stats, late; /* 'late': of calls that had not ended, since */
     struct zipccl_error error;
     const void *stream; /* of the call under way */
 };
@@ -133,6 +133,9 @@ zipccl_status zipccl_comm_class_before(struct zipccl_comm *comm, const struct zi
 /* Count the call that 'plan' served; 'cls' may be NULL. */
 void zipccl_comm_class_after(const struct zipccl_comm *comm, struct zipccl_even_class *cls,
                              const struct zipccl_plan *plan, const struct zipccl_run_stats *stats);
+
+/* Learn from and count calls that have ended since; does not wait. */
+void zipccl_comm_settle(struct zipccl_comm *comm);
 
 /*
  * What is learnt of even calls besides their class, see comm_learn.c.

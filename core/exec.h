@@ -15,6 +15,7 @@
 struct zipccl_exec;
 struct zipccl_run; /* executor.h */
 struct zipccl_run_stats;
+struct zipccl_ended_call;
 struct zipccl_transport;
 struct zipccl_lane_task; /* a running lane, opaque to all but its exec */
 struct zipccl_event;     /* counts up from 0; waiters wait for a value at least as high */
@@ -93,11 +94,16 @@ struct zipccl_exec_ops {
      * looked at on the device before; NULL: it is host memory. */
     zipccl_status (*message_read)(struct zipccl_exec *e, enum zipccl_dtype dtype, size_t n,
                                   const void *at, struct zipccl_message *message);
+    /* Tell of a call of 'owner' that has ended, of which run() could not tell all; false if there is
+     * none.  NULL: run() always can. */
+    bool (*ended)(struct zipccl_exec *e, const void *owner, struct zipccl_ended_call *out);
 };
 
 struct zipccl_exec {
     const struct zipccl_exec_ops *ops;
     enum zipccl_effort effort; /* of 'encode'; set by the executor before each run of a plan */
+    bool
+        no_sizes; /* plans that exchange sizes are run, but not chosen: they would wait on the host */
 };
 
 /*

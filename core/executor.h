@@ -25,8 +25,9 @@ struct zipccl_run {
     const int8_t *send_class, *recv_class;
     /* [nranks] out, PAIRS: as 'fit' below, of the messages to and from each peer; NULL: not wanted. */
     int8_t *send_fit, *recv_fit;
-    void *tx, *rx;   /* staging of plan->tx_bytes, plan->rx_bytes, aligned to 64 */
-    void *tmp, *acc; /* the same of plan->tmp_bytes, plan->acc_bytes */
+    void *tx, *rx;     /* staging of plan->tx_bytes, plan->rx_bytes, aligned to 64 */
+    void *tmp, *acc;   /* the same of plan->tmp_bytes, plan->acc_bytes */
+    const void *owner; /* whose call it is, for exec->ops->ended */
 };
 
 /* What a run did on this rank. */
@@ -39,6 +40,15 @@ struct zipccl_run_stats {
                 that overflowed the next wider one; ZIPCCL_NUM_CLASSES if it coded none */
     uint64_t coded_raw_bytes, coded_bytes; /* of this rank's messages that did not overflow: their
                                               elements, and what these became, without padding */
+};
+
+/* A call of which run() of an exec (exec.h) could not tell everything yet, once it has ended. */
+struct zipccl_ended_call {
+    enum zipccl_op op;
+    enum zipccl_dtype dtype;
+    size_t count;
+    bool even, fixed;              /* its plan: of equal counts; with FIXED messages */
+    struct zipccl_run_stats stats; /* what run() left out; wire_bytes: of raw resends */
 };
 
 /*

@@ -193,6 +193,7 @@ static void try_strategies(const struct question *q, bool compressed, zipccl_sta
         uint32_t most = zipccl_strategy_chunks(strategy, q->call) ? 16 : 1, before = 0;
 
         if (strategy->compressed != compressed || !strategy->serves(q->call) ||
+            (q->call->no_sizes && strategy->exact_sizes) ||
             (compressed && q->call->effort == ZIPCCL_EFFORT_RATIO && !strategy->exact_sizes))
             continue;
         for (uint32_t k = 1; k <= most; k *= 2) {

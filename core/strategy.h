@@ -34,6 +34,8 @@ struct zipccl_call {
                            alltoall per peer, all_reduce and broadcast whole; uneven: largest pair */
     bool has_native; /* the transport offers this op itself */
     bool whole;      /* the exec codes messages in one go: no plans with parts */
+    bool
+        no_sizes; /* the exec is not to wait for sizes: none of the strategies that exchange them */
     enum zipccl_effort effort; /* plans are built with it; for the chooser see zipccl_choose() */
 };
 

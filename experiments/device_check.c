@@ -163,6 +163,22 @@ static void run_peers(struct check *c, const struct options *o)
         printf("\nnvCOMP    not measured: %s\n", c->peers.why);
 }
 
+/* A GPU that cannot is no fault. */
+static bool gate_is_right(const struct zipccl_gate_check *g)
+{
+    return !g->able || (g->passes && g->resends && g->replays && g->aborts);
+}
+
+static void print_gate(const struct zipccl_gate_check *g)
+{
+    if (!g->able)
+        printf("gate: not looked at: no stream memory operations, or no ncclCommSplit\n");
+    else
+        printf("gate: pass %s (%.1f us), raw resend %s (%.1f us), in a graph %s, abort %s\n",
+               g->passes ? "right" : "WRONG", g->pass_us, g->resends ? "right" : "WRONG",
+               g->resend_us, g->replays ? "right" : "WRONG", g->aborts ? "right" : "WRONG");
+}
+
 static void print_nccl(const struct device_nccl *n)
 {
     if (n->version == 0)
@@ -178,7 +194,8 @@ static bool is_good(const struct check *c)
     const struct device_conform *k = &c->conform;
 
     return k->messages_wrong + k->elements_wrong + k->sums_wrong + k->overflows_wrong == 0 &&
-           c->nccl.fits_right && c->nccl.overflow_seen && c->nccl.overflow_right;
+           c->nccl.fits_right && c->nccl.overflow_seen && c->nccl.overflow_right &&
+           gate_is_right(&c->nccl.gate);
 }
 
 static void put_rows(yajl_gen gen, const struct device_row *rows, size_t n)
@@ -211,6 +228,20 @@ static void put_bool(yajl_gen gen, const char *key, bool value)
     yajl_gen_bool(gen, value);
 }
 
+static void put_gate(yajl_gen gen, const struct zipccl_gate_check *g)
+{
+    zipccl_put_key(gen, "gate");
+    yajl_gen_map_open(gen);
+    put_bool(gen, "able", g->able);
+    put_bool(gen, "passes", g->passes);
+    put_bool(gen, "resends", g->resends);
+    put_bool(gen, "replays", g->replays);
+    put_bool(gen, "aborts", g->aborts);
+    zipccl_put_number(gen, "pass_us", g->pass_us, g->able);
+    zipccl_put_number(gen, "resend_us", g->resend_us, g->able);
+    yajl_gen_map_close(gen);
+}
+
 static void put_parts(yajl_gen gen, const struct check *c)
 {
     zipccl_put_key(gen, "conformance");
@@ -228,6 +259,7 @@ static void put_parts(yajl_gen gen, const struct check *c)
     put_bool(gen, "fixed_right", c->nccl.fits_right);
     put_bool(gen, "overflow_seen", c->nccl.overflow_seen);
     put_bool(gen, "overflow_right", c->nccl.overflow_right);
+    put_gate(gen, &c->nccl.gate);
     yajl_gen_map_close(gen);
     zipccl_put_key(gen, "nvcomp");
     yajl_gen_map_open(gen);
@@ -287,6 +319,7 @@ static zipccl_status run(const struct options *o, struct check *c, struct zipccl
     print_conform(&c->conform);
     ZIPCCL_TRY(device_nccl((uint32_t)c->sms, o->tiny ? 20000 : 5000001, &c->nccl, error));
     print_nccl(&c->nccl);
+    print_gate(&c->nccl.gate);
     ZIPCCL_TRY(run_speed(c, o->tiny, error));
     run_peers(c, o);
     ZIPCCL_TRY(zipccl_output_open(output, error));

@@ -11,11 +11,11 @@ function(zipccl_device_check name)
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 if(ZIPCCL_HAVE_NCCL AND TARGET zipccl_gpu_encode AND TARGET zipccl_gpu_decode)
-    zipccl_device_check(zipccl-device-check zipccl_gpu_encode zipccl_gpu_decode ${NCCL_LIBRARY}
+    zipccl_device_check(zipccl-device-check zipccl_gpu zipccl_nccl_linked zipccl_gpu_encode zipccl_gpu_decode ${NCCL_LIBRARY}
         CUDA::cudart)
 endif()
 if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
-    zipccl_device_check(device_check_emulated zipccl_gpu_encode_emu zipccl_gpu_decode_emu)
+    zipccl_device_check(device_check_emulated zipccl_gpu zipccl_nccl_linked zipccl_gpu_encode_emu zipccl_gpu_decode_emu)
     target_compile_definitions(device_check_emulated PRIVATE ZIPCCL_DEVICE_EMULATED=1)
     set_target_properties(device_check_emulated PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -11,6 +11,7 @@
 
 #include "core/dtype.h"
 #include "core/status.h"
+#include "gpu/gate_check.h"
 #include "gpu/kernels.h"
 
 #include <stdbool.h>
@@ -87,6 +88,7 @@ struct device_nccl {
     int version; /* 0: not run */
     bool fits_right, overflow_seen, overflow_right;
     char why[160]; /* not run, and why */
+    struct zipccl_gate_check gate;
 };
 
 /* One rank: encode, ncclAllGather of fixed messages, look, decode; then with too little room. */

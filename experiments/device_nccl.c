@@ -96,7 +96,9 @@ static zipccl_status run(struct gather *g, struct device_nccl *out, struct zipcc
     ZIPCCL_TRY(gather(g, g->b.capacity, &overflow, &out->fits_right, error));
     out->fits_right = out->fits_right && !overflow;
     /* Half of the raw bytes hold no Gaussian. */
-    return gather(g, g->n / 16 * 16, &out->overflow_seen, &out->overflow_right, error);
+    ZIPCCL_TRY(gather(g, g->n / 16 * 16, &out->overflow_seen, &out->overflow_right, error));
+    return zipccl_gate_check(g->comm, zipccl_nccl_linked(), g->n * sizeof *g->elements, &out->gate,
+                             error);
 }
 
 zipccl_status device_nccl(uint32_t nsms, size_t n, struct device_nccl *out,

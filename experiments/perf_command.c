@@ -85,6 +85,9 @@ static zipccl_status note_run(const struct zipccl_perf_options *o, struct zipccl
     if (o->modes[ZIPCCL_PERF_ADAPTIVE])
         ZIPCCL_TRY(zipccl_perf_note(to, n, "state_freeze", "", given, "%s",
                                     o->state.freeze ? "yes" : "no"));
+    if (o->on == ZIPCCL_ON_NCCL)
+        ZIPCCL_TRY(
+            zipccl_perf_note(to, n, "gate", "", given, "%s", zipccl_gate_mode_name(o->gate)));
     return zipccl_perf_note(to, n, "timeout", "s", given, "%g", o->timeout_s);
 }
 
@@ -193,7 +196,7 @@ int zipccl_perf_command(const char *program, int argc, char **argv)
         return zipccl_usage_error(program, "perf: --on sim is of zipccl-sim, which 'zipccl perf' "
                                            "runs");
     struct zipccl_real_world wanted = {options.on, options.nthreads, options.ranks_per_node,
-                                       options.timeout_s};
+                                       options.timeout_s, options.gate};
     zipccl_status status = ZIPCCL_OK;
 
     if (zipccl_real_world_writes())

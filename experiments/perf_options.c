@@ -20,6 +20,7 @@ enum {
     KEY_NCHUNKS,
     KEY_EFFORT,
     KEY_CLASS,
+    KEY_GATE,
     KEY_CLUSTER,
     KEY_CLUSTER_DIR,
     KEY_SET,
@@ -115,6 +116,11 @@ static const struct argp_option option_table[] = {
      "their hosts)",
      4},
     {"threads", KEY_THREADS, "N", 0, "threads that each rank codes with (default 1)", 4},
+    {"gate", KEY_GATE, "off|all", 0,
+     "with --on nccl: who waits to know whether messages overflowed: the host (off, default), or "
+     "the "
+     "stream, and no host (all; it has not run on a GPU)",
+     4},
     {"timeout", 'T', "SECONDS", 0,
      "longest that a call may wait for another rank (default 60; 0: no limit); a rank's own work "
      "does not count",
@@ -287,6 +293,7 @@ static int set_word(struct parse *p, int key, const char *arg)
     case KEY_NCHUNKS: return zipccl_perf_number(program, "--nchunks", arg, 1, 4096, &o->nchunks);
     case KEY_EFFORT: return zipccl_perf_effort(program, arg, o);
     case KEY_CLASS: return zipccl_perf_class(program, arg, o);
+    case KEY_GATE: return zipccl_perf_gate(program, arg, o);
     case KEY_CLUSTER: o->cluster = arg; return 0;
     case KEY_CLUSTER_DIR: o->cluster_dir = arg; return 0;
     case KEY_SET: return add_set(program, o, arg);
@@ -469,6 +476,8 @@ static int check(const struct parse *p)
     if (o->on != ZIPCCL_ON_SIM && (p->seen[KEY_TIER] || p->seen[KEY_RATIO]))
         return zipccl_usage_error(p->program, "perf: --%s is of --on sim, which is not given",
                                   p->seen[KEY_TIER] ? "tier" : "ratio");
+    if (o->gate != ZIPCCL_GATE_OFF && o->on != ZIPCCL_ON_NCCL)
+        return zipccl_usage_error(p->program, "perf: --gate is of --on nccl, which is not given");
     for (size_t d = 0; d < o->ndtypes; d++)
         if (o->unalign % zipccl_dtype_size(o->dtypes[d]) != 0)
             return zipccl_usage_error(p->program,

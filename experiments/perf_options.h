@@ -11,6 +11,7 @@
 
 #include "core/zipccl.h"
 #include "experiments/state_files.h"
+#include "gpu/gate_mode.h"
 
 /* Where the ranks are: AUTO is MPI under a launcher, else threads. */
 enum zipccl_perf_on {
@@ -73,7 +74,8 @@ struct zipccl_perf_options {
     uint32_t nthreads;       /* 0: as many as processors, at least 2 */
     uint32_t ranks_per_node; /* 0: as they are */
     uint32_t codec_threads;
-    double timeout_s; /* 0: none */
+    enum zipccl_gate_mode gate; /* of NCCL */
+    double timeout_s;           /* 0: none */
     enum zipccl_perf_split split;
     uint32_t split_by;
     /* Plans. */

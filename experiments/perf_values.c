@@ -264,6 +264,16 @@ int zipccl_perf_class(const char *program, const char *text, struct zipccl_perf_
     return -1;
 }
 
+int zipccl_perf_gate(const char *program, const char *text, struct zipccl_perf_options *out)
+{
+    out->gate = zipccl_gate_mode_find(text);
+    /* No call of perf is captured. */
+    if (out->gate == ZIPCCL_GATE_OFF || out->gate == ZIPCCL_GATE_ALL)
+        return 0;
+    zipccl_usage_error(program, "perf: --gate '%s': expected off or all", text);
+    return -1;
+}
+
 int zipccl_perf_strategy(const char *program, const char *text, struct zipccl_perf_options *out)
 {
     const char *names[64];

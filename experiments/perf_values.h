@@ -27,6 +27,7 @@ int zipccl_perf_on(const char *program, const char *text, struct zipccl_perf_opt
 int zipccl_perf_input(const char *program, const char *text, struct zipccl_perf_options *out);
 int zipccl_perf_effort(const char *program, const char *text, struct zipccl_perf_options *out);
 int zipccl_perf_class(const char *program, const char *text, struct zipccl_perf_options *out);
+int zipccl_perf_gate(const char *program, const char *text, struct zipccl_perf_options *out);
 int zipccl_perf_strategy(const char *program, const char *text, struct zipccl_perf_options *out);
 
 int zipccl_perf_tier(const char *program, const char *text, struct zipccl_perf_options *out);

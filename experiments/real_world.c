@@ -46,7 +46,8 @@ zipccl_status zipccl_real_world_open(const struct zipccl_real_world *wanted,
     struct zipccl_world_options options = {.kind = ZIPCCL_WORLD_THREADS,
                                            .nthreads = wanted->nthreads,
                                            .ranks_per_node = wanted->ranks_per_node,
-                                           .timeout_s = wanted->timeout_s};
+                                           .timeout_s = wanted->timeout_s,
+                                           .gate = wanted->gate};
     struct zipccl_launch launch;
 
 #ifdef ZIPCCL_HAVE_MPI

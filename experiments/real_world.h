@@ -17,6 +17,7 @@ struct zipccl_real_world {
     uint32_t nthreads;      /* 0: as many as processors, at least 2; not with MPI, where 1 is one */
     uint32_t ranks_per_node; /* 0: as they are */
     double timeout_s;
+    enum zipccl_gate_mode gate; /* of NCCL */
 };
 
 /*

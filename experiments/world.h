@@ -12,6 +12,7 @@
 
 #include "core/topology.h"
 #include "core/transport.h"
+#include "gpu/gate_mode.h"
 
 enum zipccl_world_kind { ZIPCCL_WORLD_THREADS, ZIPCCL_WORLD_MPI, ZIPCCL_WORLD_NCCL };
 
@@ -26,10 +27,11 @@ typedef zipccl_status zipccl_world_open_fn(const struct zipccl_world_options *op
 
 struct zipccl_world_options {
     enum zipccl_world_kind kind;
-    uint32_t nthreads;       /* THREADS: ranks, 1 at least; NCCL without a launcher the same */
-    uint32_t ranks_per_node; /* 0: THREADS all on one node, MPI as the hosts are; else pretended
+    uint32_t nthreads;          /* THREADS: ranks, 1 at least; NCCL without a launcher the same */
+    uint32_t ranks_per_node;    /* 0: THREADS all on one node, MPI as the hosts are; else pretended
                                 nodes of so many ranks each, the last may have fewer */
-    double timeout_s;        /* longest that one call of a transport may wait; 0: for ever */
+    double timeout_s;           /* longest that one call of a transport may wait; 0: for ever */
+    enum zipccl_gate_mode gate; /* NCCL: of the execs */
     zipccl_world_open_fn *open_mpi;  /* opens the MPI kind; NULL: this program has none */
     zipccl_world_open_fn *open_nccl; /* the same of NCCL */
 };

@@ -9,6 +9,7 @@
 #include "experiments/rendezvous.h"
 #include "experiments/timed_exec.h"
 #include "gpu/exec_cuda.h"
+#include "gpu/gate.h"
 #include "gpu/zipccl_gpu.h"
 
 #include <pthread.h>
@@ -41,6 +42,7 @@ struct nccl_world {
     struct member *whole; /* [nlocal] */
     struct group *groups;
     double limit_s;
+    enum zipccl_gate_mode gate;
     atomic_bool failed;
 };
 
@@ -66,6 +68,20 @@ static struct zipccl_transport_nccl *nccl_of(struct zipccl_transport *transport)
 
 /* Buffers on the device. */
 
+/* The gate that was asked for; an error if some rank cannot have it. */
+static zipccl_status open_gate(struct zipccl_exec_cuda *exec)
+{
+    struct zipccl_transport_nccl *t = exec->transport;
+    bool able = true;
+
+    if (t->gate == ZIPCCL_GATE_OFF || t->base.nranks == 1)
+        return ZIPCCL_OK;
+    ZIPCCL_TRY(zipccl_gate_open(exec, t->gate, &able));
+    return able ? ZIPCCL_OK
+                : zipccl_transport_nccl_cuda(t, cudaErrorNotSupported,
+                                             "--gate: stream memory operations, or ncclCommSplit");
+}
+
 static zipccl_status device_exec(struct zipccl_transport *transport, struct zipccl_exec **out)
 {
     struct zipccl_exec_cuda_options options = {.most_staging = STAGING_BYTES, .time_codec = true};
@@ -73,7 +89,7 @@ static zipccl_status device_exec(struct zipccl_transport *transport, struct zipc
 
     ZIPCCL_TRY(zipccl_exec_cuda_create(nccl_of(transport), &options, &exec));
     *out = &exec->base;
-    return ZIPCCL_OK;
+    return open_gate(exec);
 }
 
 static zipccl_status device_use(struct zipccl_transport *transport)
@@ -273,6 +289,7 @@ static zipccl_status make_transports(struct nccl_world *world, struct member *me
                                                 &members[l].transport, error));
         members[l].transport->stream = members[l].stream;
         members[l].transport->limit_s = world->limit_s;
+        members[l].transport->gate = world->gate;
     }
     return ZIPCCL_OK;
 }
@@ -488,6 +505,7 @@ static zipccl_status nccl_open(const struct zipccl_world_options *options,
     world->base.kind = ZIPCCL_WORLD_NCCL;
     world->base.device = &device;
     world->limit_s = options->timeout_s;
+    world->gate = options->gate;
     status = open_world(world, options, error);
     if (status != ZIPCCL_OK) {
         world->failed = true;

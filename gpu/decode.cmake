@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # decode.cmake - kernels that decode, add up and look at headers, and their tests on the emulator
-zipccl_kernels(zipccl_gpu_decode SOURCES decode_index.cu decode.cu reduce.cu resolve.cu
+zipccl_kernels(zipccl_gpu_decode SOURCES decode_index.cu decode.cu reduce.cu resolve.cu gate.cu
     LIBS zipccl_core)
 if(ZIPCCL_HAVE_EMULATOR)
     foreach(test test_decode test_decode_corrupt test_gpu_reduce)

@@ -12,6 +12,11 @@ zipccl_library(zipccl_gpu
     exec_cuda_memory.c
     exec_cuda_run.c
     exec_cuda_time.c
+    gate.c
+    gate_calls.c
+    gate_check.c
+    gate_helper.c
+    gate_sites.c
     gpu_calls.c
     gpu_group.c
     host_hash.c
@@ -31,7 +36,7 @@ zipccl_library(zipccl_gpu_test tests/gpu_world.c tests/gpu_calls_run.c
     ${PROJECT_SOURCE_DIR}/core/tests/codec_data.c)
 target_link_libraries(zipccl_gpu_test PUBLIC zipccl_core zipccl::cuda_headers)
 # The launchers over core's codec, for tests that run many plans.
-zipccl_library(zipccl_host_kernels tests/host_kernels.c)
+zipccl_library(zipccl_host_kernels tests/host_kernels.c tests/host_gate.c)
 target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_headers)
 
 # In the order in which they need each other.
@@ -41,6 +46,9 @@ foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults
     zipccl_plain_test(${test} SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()
+zipccl_plain_test(test_gpu_gate SOURCES tests/test_gpu_gate.c tests/test_gpu_gate_faults.c LIBS ${ZIPCCL_GPU_HOST_TEST})
+set_target_properties(test_gpu_gate PROPERTIES LINKER_LANGUAGE CXX)
+add_test(NAME test_gpu_plans_gate COMMAND test_gpu_plans gate WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 if(TARGET zipccl_traces) # which reads captured tensors
     zipccl_plain_test(test_gpu_wire SOURCES ${PROJECT_SOURCE_DIR}/tests/test_gpu_wire.c LIBS zipccl_traces
         ${ZIPCCL_GPU_HOST_TEST})
@@ -52,6 +60,8 @@ if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
         LIBS zipccl_gpu_test zipccl_gpu zipccl_nccl_linked zipccl_gpu_encode_emu
         zipccl_gpu_decode_emu)
     set_target_properties(test_gpu_plans_emulated PROPERTIES LINKER_LANGUAGE CXX)
+    add_test(NAME test_gpu_plans_gate_emulated COMMAND test_gpu_plans_emulated few gate
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endif()
 # The emulated bodies of all kernels, to preload into what nvcc has built (gpu/tests/emu/README.md).
 if(ZIPCCL_HAVE_NVCC AND TARGET zipccl_gpu_encode_emu_bodies AND TARGET zipccl_gpu_decode_emu_bodies)

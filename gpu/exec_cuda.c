@@ -5,6 +5,8 @@
  */
 #include "gpu/exec_cuda.h"
 
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 
 /* Keep the first failure of a call that cannot return one. */
@@ -50,6 +52,13 @@ static void zero(struct zipccl_exec *exec, void *dst, size_t nbytes)
         keep_failure(e, cudaMemsetAsync(dst, 0, nbytes, e->now), "clear on the device");
 }
 
+static bool ended(struct zipccl_exec *exec, const void *owner, struct zipccl_ended_call *out)
+{
+    struct zipccl_exec_cuda *e = zipccl_cuda_of(exec);
+
+    return e->gate != NULL && zipccl_gate_ended(e->gate, owner, out);
+}
+
 static void destroy(struct zipccl_exec *exec)
 {
     zipccl_exec_cuda_destroy(zipccl_cuda_of(exec));
@@ -65,6 +74,7 @@ static const struct zipccl_exec_ops ops = {
     .decode_sum = zipccl_cuda_decode_sum,
     .message_read = zipccl_cuda_message_read,
     .run = zipccl_cuda_run,
+    .ended = ended,
     .time_next = zipccl_cuda_time_next,
     .time_of = zipccl_cuda_time_of,
     .destroy = destroy,
@@ -114,8 +124,14 @@ zipccl_status zipccl_exec_cuda_create(struct zipccl_transport_nccl *transport,
 
 void zipccl_exec_cuda_destroy(struct zipccl_exec_cuda *e)
 {
-    bool under_way = e->used && zipccl_transport_nccl_wait(e->transport, e->done) != ZIPCCL_OK &&
-                     cudaEventQuery(e->done) != cudaSuccess;
+    bool under_way;
+
+    if (atomic_load(&e->transport->aborted)) /* nobody comes to send again */
+        zipccl_gate_abort(e->gate);
+    under_way = e->used && zipccl_transport_nccl_wait(e->transport, e->done) != ZIPCCL_OK &&
+                cudaEventQuery(e->done) != cudaSuccess;
+    zipccl_gate_close(e->gate, under_way);
+    e->gate = NULL;
 
     if (!under_way) { /* else kernels may still write there */
         zipccl_cuda_memory_destroy(e);
@@ -137,6 +153,8 @@ void zipccl_exec_cuda_destroy(struct zipccl_exec_cuda *e)
 
 zipccl_status zipccl_exec_cuda_enter(struct zipccl_exec_cuda *e, cudaStream_t stream)
 {
+    if (e->gate != NULL && zipccl_gate_enter(e, stream))
+        return e->gate->entered;
     /* Also for the last call's handle, which may be another stream: cudaStreamPerThread, or reused. */
     if (e->used)
         ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(stream, e->done, 0));
@@ -150,6 +168,10 @@ zipccl_status zipccl_exec_cuda_failed(struct zipccl_exec_cuda *e)
     for (unsigned i = 0; i < ZIPCCL_CUDA_ARENAS; i++)
         if (e->arenas[i].busy && cudaEventQuery(e->arenas[i].done) == cudaSuccess)
             zipccl_cuda_arena_look(e, &e->arenas[i]);
+    if (e->gate != NULL) {
+        zipccl_gate_look_back(e->gate);
+        e->failed = e->failed != ZIPCCL_OK ? e->failed : zipccl_gate_failed(e->gate);
+    }
     if (e->failed == ZIPCCL_ERR_CORRUPT && e->transport->error.text[0] == '\0')
         zipccl_fail(&e->transport->error, e->failed,
                     "rank %u: a message that arrived earlier could not be decoded",

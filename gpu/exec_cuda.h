@@ -20,6 +20,8 @@
 #include "gpu/kernels.h"
 #include "gpu/transport_nccl.h"
 
+struct zipccl_gate; /* gate.h */
+
 /* Calls of which the host runs ahead of the device at most. */
 #define ZIPCCL_CUDA_ARENAS 4u
 
@@ -109,7 +111,8 @@ struct zipccl_exec_cuda {
     struct zipccl_cuda_span *spans; /* [ZIPCCL_CUDA_SPANS] */
     size_t nspans;
     struct zipccl_cuda_codec codec;
-    zipccl_status failed; /* of what could not be returned; sticks */
+    zipccl_status failed;     /* of what could not be returned; sticks */
+    struct zipccl_gate *gate; /* NULL: the host waits where it has to know what overflowed */
 };
 
 struct zipccl_exec_cuda_options {

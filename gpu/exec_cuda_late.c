@@ -14,6 +14,8 @@
  */
 #include "gpu/exec_cuda_walk.h"
 
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +76,7 @@ zipccl_status zipccl_cuda_late_init(struct zipccl_cuda_walk *w)
     struct zipccl_cuda_late *lates;
 
     w->e->arena->late = false;
-    if (plan->nchunks == 0)
+    if (plan->nchunks == 0 || zipccl_gate_is_on(w->e))
         return ZIPCCL_OK;
     for (uint32_t i = 0; i < plan->nsteps; i++)
         if (!only_moves(&plan->steps[i]) || plan->steps[i].chunk >= plan->nchunks)

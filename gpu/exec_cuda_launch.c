@@ -8,6 +8,8 @@
  */
 #include "gpu/exec_cuda.h"
 
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,8 +265,10 @@ zipccl_status zipccl_cuda_decode_sum(struct zipccl_exec *exec, enum zipccl_dtype
 
     if (nterms > ZIPCCL_GPU_MAX_MESSAGES)
         return ZIPCCL_ERR_UNSUPPORTED;
-    if (!regular_terms(terms, nterms, &args)) {
+    if (zipccl_gate_is_on(e) || !regular_terms(terms, nterms, &args)) {
         ZIPCCL_TRY(terms_table(e, terms, nterms, &table));
+        if (zipccl_gate_is_on(e))
+            ZIPCCL_TRY(zipccl_gate_summed(e, terms, (void *)(uintptr_t)table, nterms));
         args.d_terms = table;
     }
     args.d_results = device_results(&e->arena->outcomes, nterms, &at);

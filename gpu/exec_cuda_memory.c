@@ -11,6 +11,8 @@
  */
 #include "gpu/exec_cuda.h"
 
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +75,10 @@ static void add_step(const struct zipccl_run_state *s, const struct zipccl_exec_
     default: return;
     }
     needs->tables += messages * (sizeof(struct zipccl_gpu_slot) + ZIPCCL_GPU_WIRE_ALIGN);
+    if (zipccl_gate_is_on(e)) {
+        needs->tables += zipccl_gate_table_bytes(messages);
+        needs->results += zipccl_gate_result_bytes();
+    }
 }
 
 static struct zipccl_cuda_needs needs_of(const struct zipccl_run_state *s,
@@ -232,7 +238,7 @@ zipccl_status zipccl_cuda_provide(struct zipccl_exec_cuda *e, const struct zipcc
 {
     struct zipccl_cuda_needs needs = needs_of(s, e);
 
-    ZIPCCL_TRY(next_arena(e));
+    ZIPCCL_TRY(zipccl_gate_is_on(e) ? zipccl_gate_arena(e, s) : next_arena(e));
     ZIPCCL_TRY(region_room(e, &e->arena->tables, needs.tables));
     ZIPCCL_TRY(region_room(e, &e->arena->results, needs.results));
     ZIPCCL_TRY(region_room(e, &e->arena->outcomes, needs.outcomes));
@@ -295,5 +301,5 @@ size_t zipccl_exec_cuda_bytes(const struct zipccl_exec_cuda *e)
             e->arenas[i].tables.nbytes + e->arenas[i].results.nbytes + e->arenas[i].outcomes.nbytes;
     for (const struct zipccl_cuda_old *old = e->old; old != NULL; old = old->next)
         nbytes += old->nbytes;
-    return nbytes;
+    return nbytes + (e->gate != NULL ? zipccl_gate_bytes(e->gate) : 0);
 }

@@ -15,6 +15,8 @@
  */
 #include "gpu/exec_cuda_walk.h"
 
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 
 /* Events of a lane: more than there are steps between one and its last user, in chunked plans of
@@ -80,7 +82,18 @@ static zipccl_status run_encode(struct zipccl_cuda_walk *w, const struct zipccl_
     if (*event == NULL)
         ZIPCCL_CUDA_TRY(e, cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(*event, e->now));
+    if (zipccl_gate_is_on(e))
+        return zipccl_gate_coded(e, &w->state, step);
     return w->lates != NULL ? zipccl_cuda_late_encoded(w, step) : ZIPCCL_OK;
+}
+
+/* DECODE: what its messages became, at a gate, only the device knows. */
+static zipccl_status run_decode(struct zipccl_cuda_walk *w)
+{
+    size_t outcomes = w->e->arena->outcomes.used;
+
+    ZIPCCL_TRY(zipccl_cuda_decode(w->e, (enum zipccl_dtype)w->run.plan->dtype));
+    return zipccl_gate_is_on(w->e) ? zipccl_gate_decoded(w->e, outcomes) : ZIPCCL_OK;
 }
 
 static zipccl_status run_codec(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
@@ -90,9 +103,11 @@ static zipccl_status run_codec(struct zipccl_cuda_walk *w, const struct zipccl_s
     if (step->kind == ZIPCCL_STEP_DECODE && w->lates != NULL)
         ZIPCCL_TRY(zipccl_cuda_late_look(w, step));
     zipccl_cuda_list_start(w->e);
+    if (w->e->gate != NULL)
+        w->e->gate->step_of = step->raw_of;
     ZIPCCL_TRY(zipccl_run_codec_step(&w->state, step));
     if (step->kind == ZIPCCL_STEP_DECODE)
-        ZIPCCL_TRY(zipccl_cuda_decode(w->e, (enum zipccl_dtype)w->run.plan->dtype));
+        ZIPCCL_TRY(run_decode(w));
     return w->e->failed;
 }
 
@@ -217,6 +232,8 @@ static zipccl_status run_wire(struct zipccl_cuda_walk *w, const struct zipccl_st
 
     if (step->kind == ZIPCCL_STEP_SIZES)
         return run_sizes(w, step);
+    if (step->raw_of != ZIPCCL_STEP_NONE && zipccl_gate_is_on(w->e))
+        return zipccl_gate_pass(w->e, step->raw_of);
     if (part >= 0 && is_even(w, step, &g))
         return run_part(w, step, &g, (unsigned)part);
     ZIPCCL_TRY(zipccl_run_wire_step(&w->state, step));
@@ -302,7 +319,11 @@ static zipccl_status run_resolve(struct zipccl_cuda_walk *w, uint32_t i)
         ZIPCCL_TRY(zipccl_cuda_look(e, (enum zipccl_dtype)w->run.plan->dtype));
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->looked, e->now));
     }
+    if (zipccl_gate_is_on(e))
+        ZIPCCL_TRY(zipccl_gate_look(e, &w->state, step));
     ZIPCCL_TRY(leave_event(w, i));
+    if (zipccl_gate_is_on(e))
+        return ZIPCCL_OK;
     ZIPCCL_TRY(go_ahead(w, i));
     /* What came after the exchange came after the encoder. */
     ZIPCCL_TRY(e->nlist > 0 ? zipccl_transport_nccl_wait(e->transport, e->looked)
@@ -315,7 +336,7 @@ static zipccl_status run_resolve(struct zipccl_cuda_walk *w, uint32_t i)
 static bool is_idle(const struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     return step->kind == ZIPCCL_STEP_EXCHANGE && step->raw_of != ZIPCCL_STEP_NONE &&
-           !w->state.armed[step->raw_of];
+           !w->state.armed[step->raw_of] && !zipccl_gate_is_on(w->e);
 }
 
 /* Enqueue step 'i'. */
@@ -398,6 +419,8 @@ static zipccl_status end(struct zipccl_cuda_walk *w)
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, e->wire));
         ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(stream, e->transport->event, 0));
     }
+    if (zipccl_gate_is_on(e))
+        return zipccl_gate_end(e, stream);
     if (outcomes->used > 0)
         ZIPCCL_CUDA_TRY(e, cudaMemcpyAsync(outcomes->h, outcomes->d, outcomes->used,
                                            cudaMemcpyDeviceToHost, stream));
@@ -416,6 +439,8 @@ static void mark_end(struct zipccl_cuda_walk *w)
         cudaEventRecord(e->transport->event, e->wire) == cudaSuccess)
         cudaStreamWaitEvent(stream, e->transport->event, 0);
     e->now = e->transport->stream = stream;
+    if (zipccl_gate_mark(e, stream))
+        return;
     zipccl_cuda_timer_end(e, stream, w->failed);
     e->used = cudaEventRecord(e->done, stream) == cudaSuccess || e->used;
 }
@@ -441,16 +466,31 @@ static void place_staging(struct zipccl_cuda_walk *w)
     w->run.tmp = (char *)w->run.rx + zipccl_cuda_staging_up(w->run.plan->rx_bytes);
 }
 
+static zipccl_status provide(struct zipccl_cuda_walk *w, cudaStream_t stream)
+{
+    struct zipccl_exec_cuda *e = w->e;
+
+    if (!zipccl_gate_is_on(e) || !e->gate->captured)
+        return zipccl_cuda_provide(e, &w->state, stream);
+    ZIPCCL_TRY(zipccl_cuda_provide(e, &w->state, e->gate->apart));
+    return zipccl_gate_apart(e);
+}
+
 static zipccl_status run_walk(struct zipccl_cuda_walk *w, struct zipccl_transport *transport,
                               void *stream)
 {
     struct zipccl_exec_cuda *e = w->e;
-    const struct zipccl_plan *plan = w->run.plan;
+    const struct zipccl_plan *plan;
+
+    zipccl_gate_begin(e, stream);
+    if (zipccl_gate_is_on(e) && zipccl_gate_native(e->gate, w->run.plan))
+        w->run.plan = &e->gate->native;
+    plan = w->run.plan;
     w->stream[ZIPCCL_LANE_CODEC] = stream;
     w->stream[ZIPCCL_LANE_WIRE] = plan->nchunks > 1 ? e->wire : stream;
     w->run.tx = w->run.rx = w->run.tmp = w; /* there will be staging */
     ZIPCCL_TRY(zipccl_run_state_init(&w->state, &w->run, transport, &e->base));
-    ZIPCCL_TRY(zipccl_cuda_provide(e, &w->state, stream));
+    ZIPCCL_TRY(provide(w, stream));
     place_staging(w);
     ZIPCCL_TRY(events_create(e));
     ZIPCCL_TRY(make_parts(w));

@@ -8,6 +8,8 @@
  */
 #include "gpu/exec_cuda.h"
 
+#include "gpu/gate.h"
+
 #include <stdlib.h>
 
 static zipccl_status event_create(struct zipccl_exec_cuda *e, cudaEvent_t *event)
@@ -124,6 +126,8 @@ void zipccl_cuda_count_coded(struct zipccl_exec_cuda *e, enum zipccl_dtype dtype
 zipccl_status zipccl_exec_cuda_codec(struct zipccl_exec_cuda *e, struct zipccl_cuda_codec *out)
 {
     ZIPCCL_TRY(spans_read(e));
+    if (e->gate != NULL)
+        ZIPCCL_TRY(zipccl_gate_wait(e));
     *out = e->codec;
     return ZIPCCL_OK;
 }

@@ -15,7 +15,8 @@ static bool has_sums(enum zipccl_dtype dtype, enum zipccl_redop redop)
            (dtype == ZIPCCL_BFLOAT16 || dtype == ZIPCCL_FLOAT16 || dtype == ZIPCCL_FLOAT32);
 }
 
-static void notice(struct zipccl_gpu_comm *comm, enum zipccl_gpu_reason reason, const char *text)
+void zipccl_gpu_notice(struct zipccl_gpu_comm *comm, enum zipccl_gpu_reason reason,
+                       const char *text)
 {
     uint32_t bit = (uint32_t)1 << reason;
 
@@ -52,10 +53,10 @@ enum zipccl_gpu_reason zipccl_gpu_reason_of(struct zipccl_gpu_comm *comm, enum z
         return ZIPCCL_GPU_REDOP;
     if (nbytes < o->min_bytes || nbytes == 0)
         return ZIPCCL_GPU_SMALL;
-    if (!is_captured(stream))
+    if (comm->exec->gate != NULL || !is_captured(stream))
         return ZIPCCL_GPU_COMPRESSED;
-    notice(comm, ZIPCCL_GPU_CAPTURED,
-           "calls in streams that are being captured are passed to plain NCCL");
+    zipccl_gpu_notice(comm, ZIPCCL_GPU_CAPTURED,
+                      "calls in streams that are being captured are passed to plain NCCL");
     return ZIPCCL_GPU_CAPTURED;
 }
 
@@ -84,7 +85,6 @@ static zipccl_status run_plan(struct zipccl_gpu_comm *comm, const struct zipccl_
     const void *send = call->send;
     void *recv = call->recv;
 
-    ZIPCCL_TRY(zipccl_exec_cuda_enter(comm->exec, stream));
     switch (call->op) {
     case ZIPCCL_ALL_GATHER:
         return zipccl_all_gather(send, recv, call->count, call->dtype, comm->core, stream);
@@ -123,7 +123,7 @@ static zipccl_status run(struct zipccl_gpu_comm *comm, const struct zipccl_nativ
                                handed_over(call, t->base.rank, t->base.nranks));
         return ZIPCCL_OK;
     }
-    zipccl_comm_get_stats(comm->core, &before);
+    ZIPCCL_TRY(zipccl_gpu_order(comm, call->op, stream, &before));
     ZIPCCL_TRY(run_plan(comm, call, stream));
     comm->last = zipccl_comm_last_plan(comm->core);
     zipccl_gpu_count_plan(comm, call->op, 1, &before);

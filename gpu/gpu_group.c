@@ -157,8 +157,7 @@ static zipccl_status run_coded(struct zipccl_gpu_comm *comm, enum zipccl_op op,
         taken = take_round(comm, ops, nops, dtype, base);
         if (taken == 0)
             return ZIPCCL_OK;
-        zipccl_comm_get_stats(comm->core, &before);
-        ZIPCCL_TRY(zipccl_exec_cuda_enter(comm->exec, stream));
+        ZIPCCL_TRY(zipccl_gpu_order(comm, op, stream, &before));
         ZIPCCL_TRY(zipccl_comm_run_pairs(comm->core, (const void *)base[1], pairs, pairs + nranks,
                                          (void *)base[0], pairs + 2 * nranks, pairs + 3 * nranks,
                                          dtype, stream));

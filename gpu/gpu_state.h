@@ -20,7 +20,7 @@ struct zipccl_gpu_comm {
     struct zipccl_exec_cuda *exec;
     struct zipccl_topology *topology;
     struct zipccl_comm *core;
-    struct zipccl_gpu_op_stats stats[ZIPCCL_NUM_OPS];
+    struct zipccl_gpu_op_stats stats[ZIPCCL_NUM_OPS]; /* without what is known late */
     const struct zipccl_plan *last;
     struct zipccl_error error;
     atomic_uint inside;                      /* calls */
@@ -47,6 +47,14 @@ void zipccl_gpu_count_plain(struct zipccl_gpu_comm *comm, enum zipccl_op op,
                             enum zipccl_gpu_reason reason, uint64_t calls, uint64_t raw);
 void zipccl_gpu_count_plan(struct zipccl_gpu_comm *comm, enum zipccl_op op, uint64_t calls,
                            const struct zipccl_comm_stats *before);
+
+/* Tell the user of 'reason' once. */
+void zipccl_gpu_notice(struct zipccl_gpu_comm *comm, enum zipccl_gpu_reason reason,
+                       const char *text);
+
+/* Let what is enqueued come after the last call; 'op' is what it counts as. */
+zipccl_status zipccl_gpu_order(struct zipccl_gpu_comm *comm, enum zipccl_op op, cudaStream_t stream,
+                               struct zipccl_comm_stats *before);
 
 /* The messages of an alltoallv or group; 'op' says which. */
 zipccl_status zipccl_gpu_pairs(struct zipccl_gpu_comm *comm, enum zipccl_op op,

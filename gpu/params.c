@@ -16,6 +16,7 @@ void zipccl_gpu_options_init(struct zipccl_gpu_options *options, const struct zi
         .mode = ZIPCCL_MODE_ADAPTIVE,
         .ops = ZIPCCL_GPU_OPS_MOVE,
         .min_bytes = (size_t)1 << 20,
+        .gate = ZIPCCL_GATE_OFF,
         .capacity_class = ZIPCCL_CLASS_LEARN,
         .learning = ZIPCCL_LEARN_TIMES,
         .params = {.gpus_per_node = 0,

@@ -64,6 +64,12 @@ static __device__ __forceinline__ void simt_st_release(uint32_t *p, uint32_t v)
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
+/* The same where the host looks: pinned memory. */
+static __device__ __forceinline__ void simt_st_release_system(uint32_t *p, uint32_t v)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
 /*
  * Add and return the old value, ordering both ways: for "the last block to come does the rest".
  * Threads of the block other than the caller take part through a __syncthreads() before it, and

@@ -15,6 +15,7 @@
 #define ZIPCCL_GPU_TRANSPORT_NCCL_H
 
 #include "core/transport.h"
+#include "gpu/gate_mode.h"
 #include "gpu/nccl_api.h"
 
 #include <stdatomic.h>
@@ -45,7 +46,8 @@ struct zipccl_transport_nccl {
     atomic_bool aborted;
     uint64_t nwaits; /* of the host for events, so far */
     double limit_s;  /* longest that a wait on the host may take; 0, as at first: for ever */
-    struct zipccl_error error; /* of the first failure */
+    enum zipccl_gate_mode gate; /* that execs over it are to have; for who makes both */
+    struct zipccl_error error;  /* of the first failure */
 };
 
 /*

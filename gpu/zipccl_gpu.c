@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
+#include "gpu/gate.h"
 #include "gpu/gpu_state.h"
 #include "gpu/host_hash.h"
 
@@ -13,7 +14,7 @@
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 
 /* Version of what is decided here alike on all ranks. */
-#define AGREEMENT_VERSION 1u
+#define AGREEMENT_VERSION 2u
 
 /* What ranks tell each other at creation. */
 enum {
@@ -21,11 +22,13 @@ enum {
     WORD_VERSION,
     WORD_OPS,
     WORD_MIN_BYTES,
+    WORD_GATE,
     NUM_COMPARED,
     WORD_HOST = NUM_COMPARED,
     NUM_WORDS
 };
-static const char *const word_names[NUM_COMPARED] = {"", "version", "set of ops", "minimum size"};
+static const char *const word_names[NUM_COMPARED] = {"", "version", "set of ops", "minimum size",
+                                                     "gate"};
 
 const char *zipccl_gpu_reason_name(enum zipccl_gpu_reason reason)
 {
@@ -45,6 +48,8 @@ static zipccl_status check_options(const struct zipccl_gpu_options *o, struct zi
                            "staging of %zu bytes at %p: expected %zu (max_staging_bytes), aligned "
                            "to 256",
                            o->staging_bytes, o->staging, most);
+    if ((unsigned)o->gate >= ZIPCCL_NUM_GATE_MODES)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "gate %d is none", (int)o->gate);
     if (o->ops >> ZIPCCL_NUM_OPS != 0)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "ops 0x%x has bits of no op", o->ops);
     return ZIPCCL_OK;
@@ -98,6 +103,7 @@ static zipccl_status agree(struct zipccl_gpu_comm *comm, zipccl_status mine_stat
                                 [WORD_VERSION] = AGREEMENT_VERSION,
                                 [WORD_OPS] = comm->options.ops,
                                 [WORD_MIN_BYTES] = comm->options.min_bytes,
+                                [WORD_GATE] = (uint64_t)comm->options.gate,
                                 [WORD_HOST] = zipccl_gpu_host_hash()};
     zipccl_status status;
 
@@ -120,6 +126,24 @@ static zipccl_status agree(struct zipccl_gpu_comm *comm, zipccl_status mine_stat
     return ZIPCCL_OK;
 }
 
+/* The gate that was asked for, if all ranks can have it. */
+static zipccl_status open_gate(struct zipccl_gpu_comm *comm, struct zipccl_error *error)
+{
+    zipccl_status status;
+    bool able = false;
+
+    if (comm->options.gate == ZIPCCL_GATE_OFF || comm->transport->base.nranks == 1)
+        return ZIPCCL_OK;
+    status = zipccl_gate_open(comm->exec, comm->options.gate, &able);
+    if (status != ZIPCCL_OK)
+        return zipccl_transport_fail(&comm->transport->base, status, "gate", error);
+    if (!able && comm->options.notice != NULL)
+        comm->options.notice(comm->options.notice_context,
+                             "there is no gate: some rank's CUDA has no stream memory operations, "
+                             "or its NCCL no ncclCommSplit");
+    return ZIPCCL_OK;
+}
+
 static zipccl_status join(struct zipccl_gpu_comm *comm, zipccl_status mine,
                           struct zipccl_error *error)
 {
@@ -135,6 +159,7 @@ static zipccl_status join(struct zipccl_gpu_comm *comm, zipccl_status mine,
         status = make_topology(comm, words);
     free(words);
     ZIPCCL_TRY(status);
+    ZIPCCL_TRY(open_gate(comm, error));
     zipccl_comm_config_init(&config);
     config.mode = o->mode;
     config.strategy = o->strategy;
@@ -195,6 +220,7 @@ void zipccl_gpu_abort(struct zipccl_gpu_comm *comm)
     struct zipccl_transport_nccl *t = comm->transport;
 
     atomic_store(&t->aborted, true);
+    zipccl_gate_abort(comm->exec->gate);
     for (unsigned ms = 0; atomic_load(&comm->inside) > 0 && ms < 1000; ms++)
         nanosleep(&pause, NULL);
     for (unsigned part = 0; part < 2; part++)
@@ -281,7 +307,15 @@ void zipccl_gpu_count_plan(struct zipccl_gpu_comm *comm, enum zipccl_op op, uint
     struct zipccl_comm_stats now;
     bool compressed = comm->last != NULL && comm->last->compressed;
 
-    zipccl_comm_get_stats(comm->core, &now);
+    if (comm->exec->gate != NULL && comm->exec->gate->plain) {
+        zipccl_gpu_notice(comm, ZIPCCL_GPU_CAPTURED,
+                          "captured calls whose plan exchanges sizes are passed to plain NCCL");
+        zipccl_gpu_count_plain(comm, op, ZIPCCL_GPU_CAPTURED, calls,
+                               comm->core->stats.raw_bytes - before->raw_bytes);
+        comm->last = NULL;
+        return;
+    }
+    now = comm->core->stats;
     stats->calls += calls;
     stats->reasons[compressed ? ZIPCCL_GPU_COMPRESSED : ZIPCCL_GPU_PLAN_RAW] += calls;
     stats->raw_bytes += now.raw_bytes - before->raw_bytes;
@@ -294,10 +328,37 @@ void zipccl_gpu_count_plan(struct zipccl_gpu_comm *comm, enum zipccl_op op, uint
     }
 }
 
+zipccl_status zipccl_gpu_order(struct zipccl_gpu_comm *comm, enum zipccl_op op, cudaStream_t stream,
+                               struct zipccl_comm_stats *before)
+{
+    *before = comm->core->stats;
+    if (comm->exec->gate != NULL)
+        comm->exec->gate->op = op;
+    return zipccl_exec_cuda_enter(comm->exec, stream);
+}
+
+uint64_t zipccl_gpu_gate_resends(const struct zipccl_gpu_comm *comm)
+{
+    return comm->exec->gate != NULL ? atomic_load(&comm->exec->gate->resends) : 0;
+}
+
+bool zipccl_gpu_has_gate(const struct zipccl_gpu_comm *comm)
+{
+    return comm->exec->gate != NULL;
+}
+
 void zipccl_gpu_get_stats(const struct zipccl_gpu_comm *comm, enum zipccl_op op,
                           struct zipccl_gpu_op_stats *out)
 {
     *out = comm->stats[op];
+    if (comm->exec->gate != NULL) {
+        const struct zipccl_run_stats *late = &comm->exec->gate->late[op];
+
+        out->overflows += late->overflows;
+        out->raw_resends += late->raw_resends;
+        out->wire_bytes += late->wire_bytes;
+        out->coded_wire_bytes += late->wire_bytes;
+    }
 }
 
 double zipccl_gpu_ratio(const struct zipccl_gpu_op_stats *stats)

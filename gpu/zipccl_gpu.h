@@ -10,12 +10,15 @@
  * 'stream' afterwards sees the result.  One call at a time per communicator; the order of calls is
  * the same on all ranks, and the caller's own calls on the ncclComm may lie between.  A call that
  * runs a compressed plan returns once this rank knows whether a message overflowed, that is after
- * its exchange has arrived here: stage 1 of what docs/gpu.md describes.  So calls that two ranks
- * make in different orders (on other communicators, a receive before a send) must be in one group
- * or not be compressed: point-to-point calls are, by default, not.  Calls that run plain or raw
- * plans never wait.
+ * its exchange has arrived here.  So calls that two ranks make in different orders (on other
+ * communicators, a receive before a send) must be in one group or not be compressed: point-to-point
+ * calls are, by default, not.  Calls that run plain or raw plans never wait.
  *
  * While a stream is being captured every call is plain NCCL.
+ *
+ * The gate (options.gate) changes both: the device decides whether to send again, and the host does
+ * not wait (docs/gpu.md).  Then numbers of overflows are known a little later; a graph must be in order
+ * with the communicator's other calls, and with other graphs of it, and be gone before it.
  *
  * Errors: ZIPCCL_ERR_ARG and ZIPCCL_ERR_UNSUPPORTED before anything is enqueued.  A message that is
  * corrupt, or an error of NCCL's, shows up later: zipccl_gpu_async_error(), and every later call.
@@ -30,6 +33,7 @@
 #define ZIPCCL_GPU_ZIPCCL_GPU_H
 
 #include "core/zipccl.h"
+#include "gpu/gate_mode.h"
 #include "gpu/nccl_api.h"
 
 #ifdef __cplusplus
@@ -74,8 +78,9 @@ struct zipccl_gpu_options {
                                  collective, of one message of an alltoallv or a group */
     size_t max_staging_bytes; /* device memory for messages at most; 0: 256 MiB.  Outgrown blocks
                                  are kept till the end: as much again */
-    const char *strategy;     /* as in struct zipccl_comm_config, */
-    uint32_t nchunks;         /* and so these */
+    enum zipccl_gate_mode gate; /* default ZIPCCL_GATE_OFF: the gate has not run on a GPU */
+    const char *strategy;       /* as in struct zipccl_comm_config, */
+    uint32_t nchunks;           /* and so these */
     uint32_t capacity_class;
     enum zipccl_learning learning; /* default ZIPCCL_LEARN_TIMES, by events in the stream */
     struct zipccl_cost_params params;
@@ -186,7 +191,8 @@ struct zipccl_gpu_op_stats {
         wire_bytes; /* handed over for peers: elements; what went on the wire.  Of plain
                                        calls both the same, as core counts native plans */
     uint64_t coded_raw_bytes, coded_wire_bytes; /* the same of compressed calls alone */
-    uint64_t overflows, raw_resends;
+    uint64_t overflows, raw_resends; /* with a gate: of calls that had ended when the last one was
+                                        made, or zipccl_gpu_async_error(); none of captured ones */
 };
 
 void zipccl_gpu_get_stats(const struct zipccl_gpu_comm *comm, enum zipccl_op op,
@@ -194,6 +200,12 @@ void zipccl_gpu_get_stats(const struct zipccl_gpu_comm *comm, enum zipccl_op op,
 
 /* raw / wire of compressed calls; 0 without any. */
 double zipccl_gpu_ratio(const struct zipccl_gpu_op_stats *stats);
+
+/* Requests for raw resends that the gate's helper has served, of replays too; 0 without a gate. */
+uint64_t zipccl_gpu_gate_resends(const struct zipccl_gpu_comm *comm);
+
+/* Whether there is one: all ranks asked for it, and have what it needs. */
+bool zipccl_gpu_has_gate(const struct zipccl_gpu_comm *comm);
 
 /* Device memory for staging and tables that it holds now. */
 size_t zipccl_gpu_device_bytes(const struct zipccl_gpu_comm *comm);

@@ -54,8 +54,11 @@ grep -q '"nccl"' a.json || failed "the JSON does not say nccl"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
          { rows++; if (!($at["encode_s"] > 0 && $at["decode_s"] > 0)) rows = -9 } END { exit rows < 1 }' a.csv ||
     failed "kernels are not timed: $(cat a.csv)"
+works "0 OK" alltoallv -b 128K -t 3 -n 2 --mode raw,compressed --gate all -J g.json
+grep -q '"gate"' g.json || failed "the JSON does not say which gate"
 NCCL_TESTS_SPLIT="MOD 2" works "each of the groups" all_reduce -b 64K -t 4 -n 1
 processes 3 alltoallv -b 128K -n 1 -w 1 --mode compressed
+processes 2 all_reduce -b 128K -n 2 -w 1 --mode compressed --gate all
 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((30000 + $$ % 2000)) processes 2 all_reduce -b 64K -n 1 -w 1 --mode compressed
 
 # launched NAME RANKS COMMAND... - its table says RANKS ranks and no wrong element
@@ -121,6 +124,8 @@ fi
 "$program" replay "$root/traces/samples/moe4" --on nccl --gaps skip -n 1 -w 0 -J r.json >out 2>err &&
     grep -q 'GPUs over NCCL' out && grep -q '"on"' r.json || failed "replay: $(cat out err)"
 
+"$program" perf all_gather --gate all >out 2>err
+[ $? -eq 2 ] && grep -qF -- "--gate is of --on nccl" err || failed "--gate of CPUs: $(cat out err)"
 refuses "has no GPU" RANK=8 WORLD_SIZE=9 LOCAL_RANK=8
 refuses "local rank 1 of --on nccl has no GPU" RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 ZIPCCL_EMU=devices=1
 refuses "without MASTER_PORT" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1

@@ -77,6 +77,8 @@ enum zipccl_shim_reason zipccl_shim_judge(const struct zipccl_shim_comm *comm,
         return ZIPCCL_SHIM_SMALL;
     if (settings->mode == ZIPCCL_SHIM_OBSERVE)
         return ZIPCCL_SHIM_OBSERVING;
+    if (settings->gate != ZIPCCL_GATE_OFF && settings->verify_every == 0)
+        return ZIPCCL_SHIM_TAKEN; /* the engine decides; a check is no part of a graph */
     return captured(call->stream) ? ZIPCCL_SHIM_CAPTURED : ZIPCCL_SHIM_TAKEN;
 }
 

@@ -132,6 +132,7 @@ bool zipccl_shim_engine_create(struct zipccl_shim_comm *comm, struct zipccl_erro
     options.mode = settings->always ? ZIPCCL_MODE_COMPRESSED : ZIPCCL_MODE_ADAPTIVE;
     options.ops = op_bits(settings->compress);
     options.min_bytes = settings->min_bytes;
+    options.gate = settings->gate;
     options.max_staging_bytes = settings->memory_bytes;
     options.node_of = comm->topology->node_of;
     options.notice = tell;

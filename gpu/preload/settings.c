@@ -247,6 +247,10 @@ bool zipccl_shim_settings_read(zipccl_shim_lookup *lookup, struct zipccl_shim_se
     if (value != NULL && strcmp(value, "adaptive") != 0 && strcmp(value, "always") != 0)
         refuse(&r, "ZIPCCL_CHOOSE", value, "adaptive or always");
     out->always = value != NULL && strcmp(value, "always") == 0;
+    value = value_of(&r, "ZIPCCL_GATE");
+    out->gate = zipccl_gate_mode_find(value != NULL ? value : "off");
+    if (out->gate == ZIPCCL_NUM_GATE_MODES)
+        refuse(&r, "ZIPCCL_GATE", value, "off, capture or all");
     out->min_bytes = read_number(&r, "ZIPCCL_MIN_BYTES", 1 << 20, true);
     out->memory_bytes = read_number(&r, "ZIPCCL_MEMORY", 256 << 20, true);
     if (out->memory_bytes == 0)
@@ -296,6 +300,7 @@ uint64_t zipccl_shim_settings_digest(const struct zipccl_shim_settings *settings
     for (size_t i = 0; i < ZIPCCL_SHIM_NUM_OPS; i++)
         hash = mix_number(hash, settings->compress[i]);
     hash = mix_number(hash, settings->always);
+    hash = mix_number(hash, settings->gate);
     hash = mix_number(hash, settings->min_bytes);
     hash = mix_number(hash, settings->memory_bytes);
     hash = mix_number(hash, settings->verify_every);

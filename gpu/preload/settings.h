@@ -10,6 +10,7 @@
 #define ZIPCCL_GPU_PRELOAD_SETTINGS_H
 
 #include "core/dtype.h"
+#include "gpu/gate_mode.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,7 @@ struct zipccl_shim_settings {
     enum zipccl_shim_mode mode;
     bool compress[ZIPCCL_SHIM_NUM_OPS]; /* ZIPCCL_OPS, and ZIPCCL_REDUCTIONS besides */
     bool always;                        /* ZIPCCL_CHOOSE=always: whatever the cost model says */
+    enum zipccl_gate_mode gate;         /* ZIPCCL_GATE */
     size_t min_bytes;                   /* ZIPCCL_MIN_BYTES */
     size_t memory_bytes;                /* ZIPCCL_MEMORY, a communicator's staging at most */
     uint64_t verify_every;              /* ZIPCCL_VERIFY; 0: never */

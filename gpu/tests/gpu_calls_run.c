@@ -102,7 +102,7 @@ static zipccl_status host_call(const struct gpu_case *c, const struct gpu_buffer
 void gpu_case_host(struct gpu_rank *r, const struct gpu_case *c, struct gpu_buffers *b,
                    struct zipccl_comm *host)
 {
-    struct data_random random = {r->rank * 977u + c->count};
+    struct data_random random = {r->rank * 977u + c->count + c->seed * 7919u};
     bool spoiled = c->spoiled >> r->rank & 1;
     size_t size = zipccl_dtype_size(c->dtype);
     char *send = malloc(b->send_nbytes), *from, *to;

@@ -18,6 +18,7 @@ struct gpu_case {
     size_t count;
     uint32_t root;
     bool in_place;
+    uint32_t seed;    /* other data */
     uint32_t spoiled; /* bit r: rank r has random bits, which no fixed message holds */
 };
 

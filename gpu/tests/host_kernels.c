@@ -7,9 +7,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "core/codec.h"
-#include "gpu/kernels.h"
+#include "gpu/tests/host_kernels.h"
 
+#include "core/codec.h"
+
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,14 +77,56 @@ static uint64_t total_n(const struct zipccl_gpu_batch *batch)
     return batch->d_slots != NULL ? batch->total_n : batch->first.n * batch->nmessages;
 }
 
-/* Run fn(copy of args) in the stream. */
-static cudaError_t launch(cudaStream_t stream, cudaHostFn_t fn, const void *args, size_t nbytes)
+/* Of captured launches, which may run any number of times; kept till the process ends. */
+static struct kept {
+    struct kept *next;
+    cudaHostFn_t fn;
+    size_t nbytes;
+    char args[];
+} * all_kept;
+static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void run_kept(void *arg)
 {
+    const struct kept *kept = arg;
+    void *copy = malloc(kept->nbytes);
+
+    if (copy == NULL)
+        abort();
+    memcpy(copy, kept->args, kept->nbytes);
+    kept->fn(copy);
+}
+
+static cudaError_t launch_captured(cudaStream_t stream, cudaHostFn_t fn, const void *args,
+                                   size_t nbytes)
+{
+    struct kept *kept = malloc(sizeof *kept + nbytes);
+
+    if (kept == NULL)
+        return cudaErrorMemoryAllocation;
+    kept->fn = fn;
+    kept->nbytes = nbytes;
+    memcpy(kept->args, args, nbytes);
+    pthread_mutex_lock(&kept_mutex);
+    kept->next = all_kept;
+    all_kept = kept;
+    pthread_mutex_unlock(&kept_mutex);
+    return cudaLaunchHostFunc(stream, run_kept, kept);
+}
+
+cudaError_t host_launch(cudaStream_t stream, cudaHostFn_t fn, const void *args, size_t nbytes)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     void *copy = malloc(nbytes);
     cudaError_t result;
 
     if (copy == NULL)
         return cudaErrorMemoryAllocation;
+    if (cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone) {
+        free(copy);
+        return launch_captured(stream, fn, args, nbytes);
+    }
     memcpy(copy, args, nbytes);
     result = cudaLaunchHostFunc(stream, fn, copy);
     if (result != cudaSuccess)
@@ -126,7 +170,7 @@ cudaError_t zipccl_gpu_encode(const struct zipccl_gpu_encode_args *args, cudaStr
         batch_is_wrong(&args->batch, args->d_workspace, args->workspace_nbytes,
                        workspace(total_n(&args->batch), args->batch.nmessages, args->nsms)))
         return cudaErrorInvalidValue;
-    return launch(stream, run_encode, args, sizeof *args);
+    return host_launch(stream, run_encode, args, sizeof *args);
 }
 
 static void run_decode(void *arg)
@@ -150,7 +194,7 @@ cudaError_t zipccl_gpu_decode(const struct zipccl_gpu_decode_args *args, cudaStr
     if (batch_is_wrong(&args->batch, args->d_workspace, args->workspace_nbytes,
                        workspace(total_n(&args->batch), args->batch.nmessages, args->nsms)))
         return cudaErrorInvalidValue;
-    return launch(stream, run_decode, args, sizeof *args);
+    return host_launch(stream, run_decode, args, sizeof *args);
 }
 
 static void run_sum(void *arg)
@@ -185,7 +229,7 @@ cudaError_t zipccl_gpu_decode_sum(const struct zipccl_gpu_sum_args *args, cudaSt
     if (args->nterms == 0 || args->nterms > ZIPCCL_GPU_MAX_MESSAGES || args->divisor == 0 ||
         args->workspace_nbytes < workspace(args->n, args->nterms, args->nsms))
         return cudaErrorInvalidValue;
-    return launch(stream, run_sum, args, sizeof *args);
+    return host_launch(stream, run_sum, args, sizeof *args);
 }
 
 struct resolve_args {
@@ -223,5 +267,5 @@ cudaError_t zipccl_gpu_resolve(enum zipccl_dtype dtype, const struct zipccl_gpu_
 {
     struct resolve_args args = {dtype, *batch, d_results, d_seen};
 
-    return launch(stream, run_resolve, &args, sizeof args);
+    return host_launch(stream, run_resolve, &args, sizeof args);
 }

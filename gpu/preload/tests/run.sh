@@ -94,6 +94,17 @@ groups)
     has a 'all_gather +24 .* given to the back end 24'
     has a 'sendrecv +[0-9]+ +[1-9][0-9]* '
     ;;
+gate)
+    # Captured calls are compressed as well, and none waits on the host.
+    # shellcheck disable=SC2086
+    run a $on $reductions ZIPCCL_GATE=all -- "$app" collectives 3
+    has a 'all_gather +12 .* given to the back end 12'
+    # shellcheck disable=SC2086
+    run b $on ZIPCCL_GATE=capture -- "$app" rare 4
+    has b 'all_gather +[0-9]+ .*given to the back end 19'
+    has b 'all_gather +15 +15 '
+    hasnt b 'captured into a graph [1-9]'
+    ;;
 split)
     # shellcheck disable=SC2086
     run a $on -- "$app" split 4

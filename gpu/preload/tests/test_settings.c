@@ -89,7 +89,8 @@ static void test_refused(void)
                                          {"ZIPCCL_VERIFY_ACTION", "warn"},
                                          {"ZIPCCL_CONTROL_EVERY", "0"},
                                          {"ZIPCCL_STATS", "yes"},
-                                         {"ZIPCCL_CHOOSE", "never"}};
+                                         {"ZIPCCL_CHOOSE", "never"},
+                                         {"ZIPCCL_GATE", "on"}};
     struct zipccl_shim_settings s;
     char problem[256];
 
@@ -108,6 +109,9 @@ static void test_digest(void)
     EXPECT(read_with(&a, problem, "ZIPCCL_MODE", "on", NULL, NULL));
     EXPECT(read_with(&b, problem, "ZIPCCL_MODE", "on", "ZIPCCL_STATS_FILE", "x"));
     EXPECT(zipccl_shim_settings_digest(&a) == zipccl_shim_settings_digest(&b));
+    EXPECT(read_with(&b, problem, "ZIPCCL_MODE", "on", "ZIPCCL_GATE", "capture"));
+    EXPECT(a.gate == ZIPCCL_GATE_OFF && b.gate == ZIPCCL_GATE_CAPTURE);
+    EXPECT(zipccl_shim_settings_digest(&a) != zipccl_shim_settings_digest(&b));
     EXPECT(read_with(&b, problem, "ZIPCCL_MODE", "on", "ZIPCCL_MIN_BYTES", "2M"));
     EXPECT(zipccl_shim_settings_digest(&a) != zipccl_shim_settings_digest(&b));
 }

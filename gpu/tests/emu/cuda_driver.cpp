@@ -9,10 +9,16 @@
 #include "gpu/tests/emu/cuda_state.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cuda.h>
+
+namespace simt
+{
+void keep_error(const char *error);
+}
 
 namespace emu
 {
@@ -26,13 +32,43 @@ template <class T> static bool satisfied(T value, T target, unsigned how)
     }
 }
 
-template <class T> static void wait_word(const T *word, T target, unsigned how)
+static double now_s()
 {
-    for (unsigned i = 0; !satisfied<T>(__atomic_load_n(word, __ATOMIC_ACQUIRE), target, how); i++) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A real stream would wait for ever. */
+static void report_wait(int device, const void *word, uint64_t value, uint64_t target)
+{
+    char line[256];
+    snprintf(line, sizeof line,
+             "a stream of device %d waits for ever: the word at %p is %llu, and nobody makes it "
+             "what was asked for with %llu",
+             device, word, (unsigned long long)value, (unsigned long long)target);
+    simt::keep_error(line);
+    stick(device, cudaErrorLaunchTimeout);
+}
+
+template <class T> static void wait_word(int device, const T *word, T target, unsigned how)
+{
+    struct emu_options o;
+    emu_get_options(&o);
+    const double start_s = now_s();
+    for (unsigned i = 0;; i++) {
+        const T value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        if (satisfied<T>(value, target, how)) {
+            return;
+        }
         if (i < 64) {
             sched_yield();
         } else {
             usleep(20);
+        }
+        if (i % 256 == 255 && (now_s() - start_s) * 1e3 > o.word_ms) {
+            report_wait(device, word, value, target);
+            return;
         }
     }
 }
@@ -66,7 +102,10 @@ static CUresult stream_wait(const char *name, CUstream stream, CUdeviceptr addre
         return CUDA_ERROR_INVALID_VALUE;
     }
     const T *word = reinterpret_cast<const T *>(address);
-    return result(enqueue(stream, [word, value, flags] { wait_word<T>(word, value, flags); }));
+    const StreamRef s = find_stream(stream);
+    const int device = s ? s->device : 0;
+    return result(enqueue(
+        stream, [device, word, value, flags] { wait_word<T>(device, word, value, flags); }));
 }
 
 template <class T>

@@ -43,6 +43,7 @@ struct emu_options {
     int devices;   /* what cudaGetDeviceCount() says */
     int sms;       /* what cudaDevAttrMultiProcessorCount says */
     int delay_us;  /* before each operation of a stream: up to so long, by the seed; 0 is off */
+    int word_ms;   /* a stream that waits longer for a word is reported: it would wait for ever */
     int peer_ms;   /* NCCL double: without progress for so long, a peer counts as missing */
 };
 

@@ -25,6 +25,7 @@ static const struct {
     {"devices", offsetof(struct emu_options, devices), 0},
     {"sms", offsetof(struct emu_options, sms), 1},
     {"delay_us", offsetof(struct emu_options, delay_us), 0},
+    {"word_ms", offsetof(struct emu_options, word_ms), 1},
     {"peer_ms", offsetof(struct emu_options, peer_ms), 1},
 };
 
@@ -79,6 +80,7 @@ void emu_default_options(struct emu_options *out)
     o.stack_kib = SIMT_TSAN ? 16 : 64;
     o.devices = 8;
     o.sms = 4;
+    o.word_ms = 20000;
     o.peer_ms = 20000;
     const char *text = getenv("ZIPCCL_EMU");
     if (text) {

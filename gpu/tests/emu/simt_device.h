@@ -228,6 +228,10 @@ template <class T> inline void simt_st_release(T *p, typename simt::Same<T>::typ
     __atomic_store_n(p, v, __ATOMIC_RELEASE);
     simt::yield_point(true, at);
 }
+inline void simt_st_release_system(uint32_t *p, uint32_t v, SIMT_PLACE)
+{
+    simt_st_release(p, v, at);
+}
 inline uint32_t simt_add_acq_rel(uint32_t *p, uint32_t v, SIMT_PLACE)
 {
     uint32_t old = __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);

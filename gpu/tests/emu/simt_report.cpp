@@ -55,6 +55,19 @@ const char *describe(const Fiber *f, char *out, size_t nbytes)
     return out;
 }
 
+/* Of what is no kernel's: a stream. */
+void keep_error(const char *error)
+{
+    std::lock_guard<std::mutex> lock(text_mutex);
+    if (!text[0]) {
+        snprintf(text, sizeof text, "%s", error);
+    }
+    if (getenv("ZIPCCL_EMU_ABORT")) {
+        fprintf(stderr, "%s\n", error);
+        abort();
+    }
+}
+
 void fail(Engine *e, const char *fmt, ...)
 {
     if (e->launch->failed.exchange(true)) {

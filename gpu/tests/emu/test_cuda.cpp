@@ -220,6 +220,26 @@ static void stream_words(void)
     CHECK_OK(cudaFree(word));
 }
 
+static void endless_wait_is_reported(void)
+{
+    Fixture f;
+    uint32_t *word;
+    struct emu_options o;
+    emu_get_options(&o);
+    o.word_ms = 30;
+    emu_set_options(&o);
+    CHECK_OK(cudaMalloc((void **)&word, 4));
+    CHECK_OK(cudaMemset(word, 0, 4));
+    CHECK_OK(driver("cuStreamWaitValue32")(f.a, (CUdeviceptr)word, 7, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK_EQ(cudaStreamSynchronize(f.a), cudaErrorLaunchTimeout);
+    CHECK(strstr(emu_error(), "waits for ever") && strstr(emu_error(), "asked for with 7"));
+    emu_reset();
+    CHECK_OK(cudaStreamSynchronize(f.a));
+    CHECK_OK(cudaFree(word));
+    emu_default_options(&o);
+    emu_set_options(&o);
+}
+
 static void memory_is_checked(void)
 {
     char host[64];
@@ -310,6 +330,7 @@ int main(void)
     graphs_replay();
     captures_refuse_what_would_wait();
     stream_words();
+    endless_wait_is_reported();
     memory_is_checked();
     events_take_time();
     nothing_is_copied();
