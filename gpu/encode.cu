@@ -50,10 +50,16 @@ static size_t enc_align(size_t x)
     return (x + 255) & ~(size_t)255;
 }
 
-/* Where the parts of a workspace lie, and how long it is. */
+/*
+ * Where the parts of a workspace lie.  Launches leave the words at 0, but not what follows; so where the
+ * words end depends on nothing but the workspace's own size, as many as there is room for slots.
+ */
 struct enc_workspace {
-    size_t words, slots, rests, nbytes, slot_nbytes, rest_nbytes;
+    size_t slots, rests, nbytes, slot_nbytes, rest_nbytes;
 };
+
+#define ENC_WORDS_AT   enc_align(sizeof(struct enc_control))
+#define ENC_LEAST_SLOT 16384u
 
 static uint64_t enc_max_items(enum zipccl_dtype dtype, uint64_t total_n, uint32_t nmessages)
 {
@@ -62,8 +68,9 @@ static uint64_t enc_max_items(enum zipccl_dtype dtype, uint64_t total_n, uint32_
     return total_n / chunk + nmessages;
 }
 
+/* Fills 'out' for a workspace of 'nbytes', or if that is 0 of as many as it takes.  False if it cannot be. */
 static bool enc_workspace_of(enum zipccl_dtype dtype, uint64_t total_n, uint32_t nmessages,
-                             uint32_t nsms, struct enc_workspace *out)
+                             uint32_t nsms, size_t nbytes, struct enc_workspace *out)
 {
     int split = enc_split(dtype);
     if (enc_size(dtype) == 0 || total_n > UINT64_MAX / 64)
@@ -81,18 +88,21 @@ static bool enc_workspace_of(enum zipccl_dtype dtype, uint64_t total_n, uint32_t
             zipccl_bitmap_bytes(ZIPCCL_SUPERBLOCK, ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP) +
             out->rest_nbytes - zipccl_share_of(&fields, ZIPCCL_SUPERBLOCK, 0, 1).end + 16);
     }
-    out->words = enc_align(sizeof(struct enc_control));
-    out->slots = enc_align(out->words + (split == ENC_RAW ? 0 : 8 * items));
-    out->rests = enc_align(out->slots + items * out->slot_nbytes);
-    out->nbytes = enc_align(out->rests + (blocks < items ? blocks : items) * out->rest_nbytes);
-    return true;
+    size_t slots = items * out->slot_nbytes;
+    size_t rests = (blocks < items ? blocks : items) * out->rest_nbytes;
+    size_t least = ENC_WORDS_AT + enc_align(slots) + enc_align(rests);
+    /* Words take one part in 2048. */
+    out->nbytes = nbytes ? nbytes : enc_align(least + least / 1024 + 1024);
+    out->slots = ENC_WORDS_AT + enc_align(8 * (out->nbytes / ENC_LEAST_SLOT));
+    out->rests = out->slots + enc_align(slots);
+    return out->rests + rests <= out->nbytes;
 }
 
 extern "C" size_t zipccl_gpu_encode_workspace(enum zipccl_dtype dtype, uint64_t total_n,
                                               uint32_t nmessages, uint32_t nsms)
 {
     struct enc_workspace at;
-    return enc_workspace_of(dtype, total_n, nmessages, nsms, &at) ? at.nbytes : 0;
+    return enc_workspace_of(dtype, total_n, nmessages, nsms, 0, &at) ? at.nbytes : 0;
 }
 
 extern "C" cudaError_t zipccl_gpu_workspace_clear(void *d_workspace, size_t nbytes,
@@ -119,10 +129,11 @@ static bool enc_prepare(const struct zipccl_gpu_encode_args *args, struct enc_pa
             (batch->first.n && !batch->first.elements))
             return false;
     }
-    if (args->nsms == 0 || batch->nmessages > ZIPCCL_GPU_MAX_MESSAGES || !workspace ||
-        (uintptr_t)workspace % 256 || !args->d_results ||
-        !enc_workspace_of(args->dtype, total_n, batch->nmessages, args->nsms, &at) ||
-        args->workspace_nbytes < at.nbytes)
+    if (args->nsms == 0 || args->workspace_nbytes == 0 ||
+        batch->nmessages > ZIPCCL_GPU_MAX_MESSAGES || !workspace || (uintptr_t)workspace % 256 ||
+        !args->d_results ||
+        !enc_workspace_of(args->dtype, total_n, batch->nmessages, args->nsms,
+                          args->workspace_nbytes, &at))
         return false;
     uint64_t items = enc_max_items(args->dtype, total_n, batch->nmessages);
     uint64_t blocks = (uint64_t)args->nsms * ENC_BLOCKS_PER_SM;
@@ -133,7 +144,7 @@ static bool enc_prepare(const struct zipccl_gpu_encode_args *args, struct enc_pa
     p->max_items = (uint32_t)items;
     p->flag_any = args->flag_any;
     p->control = (struct enc_control *)workspace;
-    p->words = (uint64_t *)(workspace + at.words);
+    p->words = (uint64_t *)(workspace + ENC_WORDS_AT);
     p->slots = workspace + at.slots;
     p->rests = workspace + at.rests;
     p->slot_nbytes = (uint32_t)at.slot_nbytes;

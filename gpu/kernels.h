@@ -88,7 +88,8 @@ struct zipccl_gpu_result {
  * batch        capacity at least ZIPCCL_MESSAGE_HEADER_BYTES (on the device: else ZIPCCL_ERR_ARG in
  *              the result, and that message is not written); buffers do not overlap
  * d_workspace  [zipccl_gpu_encode_workspace()], aligned to 256; zipccl_gpu_workspace_clear() once
- *              before its first use, each launch leaves it ready for the next one
+ *              before its first use, each launch leaves it ready for the next one that is told of the
+ *              same workspace_nbytes, whatever its messages
  * d_results    [nmessages], filled; error is ZIPCCL_ERR_OVERFLOW where a message did not fit
  *
  * Cost: elements are read once, messages written once, but for their variable bytes (6 % of Gaussian
