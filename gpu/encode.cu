@@ -12,6 +12,11 @@ ENC_ELSEWHERE(ZIPCCL_SPLIT_FP16, true);
 ENC_ELSEWHERE(ZIPCCL_SPLIT_FP32, false);
 ENC_ELSEWHERE(ZIPCCL_SPLIT_E4M3, false);
 ENC_ELSEWHERE(ZIPCCL_SPLIT_E5M2, false);
+ENC_ELSEWHERE(ENC_ANY, true);
+
+/* enum zipccl_effort; core/codec.h is C. */
+#define ENC_EFFORT_FAST  0
+#define ENC_EFFORT_RATIO 1
 
 /* Type by number: how it is taken apart, ENC_RAW if it is not. */
 static int enc_split(enum zipccl_dtype dtype)
@@ -68,9 +73,21 @@ static uint64_t enc_max_items(enum zipccl_dtype dtype, uint64_t total_n, uint32_
     return total_n / chunk + nmessages;
 }
 
+/* Bytes for a superblock's variable bytes, which with its share are never longer than raw elements. */
+static size_t enc_slot_bytes(const struct zipccl_fields *fields, bool ratio)
+{
+    size_t bitmap = zipccl_bitmap_bytes(ZIPCCL_SUPERBLOCK, ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP);
+    size_t share = zipccl_share_of(fields, ZIPCCL_SUPERBLOCK, 0, 1).end;
+    struct zipccl_share ans = zipccl_ans_share_of(fields, ZIPCCL_SUPERBLOCK, 0);
+    if (ratio && share > ans.end - zipccl_ans_carried(&ans))
+        share = ans.end - zipccl_ans_carried(&ans);
+    return zipccl_align64(bitmap + ZIPCCL_SUPERBLOCK * fields->size - share + 16);
+}
+
 /* Fills 'out' for a workspace of 'nbytes', or if that is 0 of as many as it takes.  False if it cannot be. */
-static bool enc_workspace_of(enum zipccl_dtype dtype, uint64_t total_n, uint32_t nmessages,
-                             uint32_t nsms, size_t nbytes, struct enc_workspace *out)
+static bool enc_workspace_of(enum zipccl_dtype dtype, bool ratio, uint64_t total_n,
+                             uint32_t nmessages, uint32_t nsms, size_t nbytes,
+                             struct enc_workspace *out)
 {
     int split = enc_split(dtype);
     if (enc_size(dtype) == 0 || total_n > UINT64_MAX / 64)
@@ -82,11 +99,9 @@ static bool enc_workspace_of(enum zipccl_dtype dtype, uint64_t total_n, uint32_t
     out->slot_nbytes = out->rest_nbytes = 0;
     if (split != ENC_RAW) {
         struct zipccl_fields fields = enc_fields[split];
-        out->rest_nbytes = ZIPCCL_SUPERBLOCK * fields.size;
-        /* A bitmap, and what tiers leave beside the shortest share there is before it is raw. */
-        out->slot_nbytes = zipccl_align64(
-            zipccl_bitmap_bytes(ZIPCCL_SUPERBLOCK, ZIPCCL_SUPERBLOCK / ZIPCCL_GROUP) +
-            out->rest_nbytes - zipccl_share_of(&fields, ZIPCCL_SUPERBLOCK, 0, 1).end + 16);
+        /* For max ratio the elements as words, and those of them that are not zero. */
+        out->rest_nbytes = ZIPCCL_SUPERBLOCK * (ratio ? 2 * sizeof(uint32_t) : fields.size);
+        out->slot_nbytes = enc_slot_bytes(&fields, ratio);
     }
     size_t slots = items * out->slot_nbytes;
     size_t rests = (blocks < items ? blocks : items) * out->rest_nbytes;
@@ -102,7 +117,14 @@ extern "C" size_t zipccl_gpu_encode_workspace(enum zipccl_dtype dtype, uint64_t 
                                               uint32_t nmessages, uint32_t nsms)
 {
     struct enc_workspace at;
-    return enc_workspace_of(dtype, total_n, nmessages, nsms, 0, &at) ? at.nbytes : 0;
+    return enc_workspace_of(dtype, false, total_n, nmessages, nsms, 0, &at) ? at.nbytes : 0;
+}
+
+extern "C" size_t zipccl_gpu_encode_ratio_workspace(enum zipccl_dtype dtype, uint64_t total_n,
+                                                    uint32_t nmessages, uint32_t nsms)
+{
+    struct enc_workspace at;
+    return enc_workspace_of(dtype, true, total_n, nmessages, nsms, 0, &at) ? at.nbytes : 0;
 }
 
 extern "C" cudaError_t zipccl_gpu_workspace_clear(void *d_workspace, size_t nbytes,
@@ -112,8 +134,8 @@ extern "C" cudaError_t zipccl_gpu_workspace_clear(void *d_workspace, size_t nbyt
 }
 
 /* Arguments that can be, as far as the host sees; fills 'p' and the number of blocks. */
-static bool enc_prepare(const struct zipccl_gpu_encode_args *args, struct enc_params *p,
-                        uint32_t *nblocks)
+static bool enc_prepare(const struct zipccl_gpu_encode_args *args, bool floats,
+                        struct enc_params *p, uint32_t *nblocks)
 {
     const struct zipccl_gpu_batch *batch = &args->batch;
     struct enc_workspace at;
@@ -132,8 +154,8 @@ static bool enc_prepare(const struct zipccl_gpu_encode_args *args, struct enc_pa
     if (args->nsms == 0 || args->workspace_nbytes == 0 ||
         batch->nmessages > ZIPCCL_GPU_MAX_MESSAGES || !workspace || (uintptr_t)workspace % 256 ||
         !args->d_results ||
-        !enc_workspace_of(args->dtype, total_n, batch->nmessages, args->nsms,
-                          args->workspace_nbytes, &at))
+        !enc_workspace_of(args->dtype, args->effort == ENC_EFFORT_RATIO, total_n, batch->nmessages,
+                          args->nsms, args->workspace_nbytes, &at))
         return false;
     uint64_t items = enc_max_items(args->dtype, total_n, batch->nmessages);
     uint64_t blocks = (uint64_t)args->nsms * ENC_BLOCKS_PER_SM;
@@ -143,6 +165,8 @@ static bool enc_prepare(const struct zipccl_gpu_encode_args *args, struct enc_pa
     p->size = enc_size(args->dtype);
     p->max_items = (uint32_t)items;
     p->flag_any = args->flag_any;
+    p->floats = floats;
+    p->fields = enc_fields[enc_split(args->dtype) == ENC_RAW ? 0 : enc_split(args->dtype)];
     p->control = (struct enc_control *)workspace;
     p->words = (uint64_t *)(workspace + ENC_WORDS_AT);
     p->slots = workspace + at.slots;
@@ -153,19 +177,13 @@ static bool enc_prepare(const struct zipccl_gpu_encode_args *args, struct enc_pa
     return true;
 }
 
-/* ZIPCCL_EFFORT_FAST; core/codec.h is C. */
-#define ENC_EFFORT_FAST  0
-#define ENC_EFFORT_RATIO 1
-
-static cudaError_t enc_check(const struct zipccl_gpu_encode_args *args, struct enc_params *p,
-                             uint32_t *nblocks)
+static cudaError_t enc_check(const struct zipccl_gpu_encode_args *args, bool floats,
+                             struct enc_params *p, uint32_t *nblocks)
 {
     if ((args->effort != ENC_EFFORT_FAST && args->effort != ENC_EFFORT_RATIO) ||
         enc_size(args->dtype) == 0)
         return cudaErrorInvalidValue;
-    if (args->effort == ENC_EFFORT_RATIO && enc_split(args->dtype) != ENC_RAW)
-        return cudaErrorNotSupported;
-    return enc_prepare(args, p, nblocks) ? cudaSuccess : cudaErrorInvalidValue;
+    return enc_prepare(args, floats, p, nblocks) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 extern "C" cudaError_t zipccl_gpu_encode(const struct zipccl_gpu_encode_args *args,
@@ -173,9 +191,11 @@ extern "C" cudaError_t zipccl_gpu_encode(const struct zipccl_gpu_encode_args *ar
 {
     struct enc_params p;
     uint32_t nblocks;
-    cudaError_t error = enc_check(args, &p, &nblocks);
+    cudaError_t error = enc_check(args, false, &p, &nblocks);
     if (error != cudaSuccess || args->batch.nmessages == 0)
         return error;
+    if (args->effort == ENC_EFFORT_RATIO && enc_split(args->dtype) != ENC_RAW)
+        return enc_launch<ENC_ANY, true>(&p, nblocks, stream);
     switch (enc_split(args->dtype)) {
     case ZIPCCL_SPLIT_BF16: return enc_launch<ZIPCCL_SPLIT_BF16, false>(&p, nblocks, stream);
     case ZIPCCL_SPLIT_FP16: return enc_launch<ZIPCCL_SPLIT_FP16, false>(&p, nblocks, stream);
@@ -195,9 +215,11 @@ extern "C" cudaError_t zipccl_gpu_encode_f32(const struct zipccl_gpu_encode_args
         return zipccl_gpu_encode(args, stream);
     if (args->dtype != ZIPCCL_BFLOAT16 && args->dtype != ZIPCCL_FLOAT16)
         return cudaErrorInvalidValue;
-    cudaError_t error = enc_check(args, &p, &nblocks);
+    cudaError_t error = enc_check(args, true, &p, &nblocks);
     if (error != cudaSuccess || args->batch.nmessages == 0)
         return error;
+    if (args->effort == ENC_EFFORT_RATIO)
+        return enc_launch<ENC_ANY, true>(&p, nblocks, stream);
     return args->dtype == ZIPCCL_BFLOAT16
                ? enc_launch<ZIPCCL_SPLIT_BF16, true>(&p, nblocks, stream)
                : enc_launch<ZIPCCL_SPLIT_FP16, true>(&p, nblocks, stream);

@@ -70,19 +70,48 @@ static __device__ __forceinline__ bool enc_next(struct enc_thread *t, const stru
         struct enc_message msg = enc_message_at<SPLIT>(p, m);
         uint32_t i = item - first[m];
         const uint8_t *src =
-            msg.elements + (uint64_t)i * ZIPCCL_SUPERBLOCK * (FLOATS ? 4 : p->size);
+            msg.elements + (uint64_t)i * ZIPCCL_SUPERBLOCK * (FLOATS && p->floats ? 4 : p->size);
         sh->item = item;
         sh->message = m;
         sh->index = i;
         sh->slot = p->slots + (uint64_t)item * p->slot_nbytes;
         sh->rest = p->rests + (uint64_t)blockIdx.x * p->rest_nbytes;
         sh->ngroups = sh->nbitmap = 0;
-        sh->src = (struct enc_source){src, (uint32_t)zipccl_superblock_n(msg.n, i), FLOATS,
-                                      (uintptr_t)src % 16 == 0};
+        sh->src = (struct enc_source){src, (uint32_t)zipccl_superblock_n(msg.n, i),
+                                      FLOATS && p->floats, (uintptr_t)src % 16 == 0};
+        if (SPLIT == ENC_ANY)
+            sh->fields = p->fields;
         block->msg = msg;
     }
     __syncthreads();
     return sh->item < nitems;
+}
+
+/*
+ * Find where the share of the block's item lies, from the sizes of those before it; to sh->before.
+ * Every thread calls it, ends with a barrier.
+ */
+static __device__ __forceinline__ void
+enc_find_place(struct enc_thread *t, const struct enc_params *p, const struct enc_sizes *z)
+{
+    struct enc_shared *sh = t->sh;
+    if (t->lane == 0)
+        sh->base[t->warp] = (uint8_t)z->base;
+    if (t->warp == 0) {
+        uint64_t own = zipccl_align64(z->share) / 64 << ENC_SHARE_AT | z->variable;
+        uint64_t before = enc_look_back(p->words + (sh->item - sh->index), sh->index, own, t->lane);
+        if (t->lane == 0)
+            sh->before = before;
+    }
+    __syncthreads();
+}
+
+/* Where that is; NULL if it does not fit. */
+static __device__ __forceinline__ uint8_t *
+enc_share_at(const struct enc_thread *t, const struct enc_message *msg, const struct enc_sizes *z)
+{
+    uint64_t at = msg->fixed + enc_share_bytes(t->sh->before);
+    return at + zipccl_align64(z->share) <= msg->limit ? msg->wire + at : NULL;
 }
 
 /* First round: code the block's item and put share and entry where they belong. */
@@ -94,25 +123,16 @@ enc_code_item(struct enc_thread *t, const struct enc_params *p, const struct enc
     struct enc_shared *sh = t->sh;
     struct enc_coded<SPLIT> c;
     enc_code<SPLIT, FLOATS>(t, &c);
-    if (t->lane == 0)
-        sh->base[t->warp] = (uint8_t)c.z.base;
-    if (t->warp == 0) {
-        uint64_t own = zipccl_align64(c.z.share) / 64 << ENC_SHARE_AT | c.z.variable;
-        uint64_t before = enc_look_back(p->words + (sh->item - sh->index), sh->index, own, t->lane);
-        if (t->lane == 0)
-            sh->before = before;
-    }
-    __syncthreads();
+    enc_find_place(t, p, &c.z);
     if (t->warp == 0) {
         bool constant = c.z.program == ZIPCCL_PROGRAM_CONSTANT;
         if (constant && t->lane < size)
             sh->base[t->lane] = (uint8_t)(enc_element<SPLIT, FLOATS>(&sh->src, 0) >> 8 * t->lane);
         __syncwarp();
-        enc_entry<SPLIT>(t, &c,
-                         msg->wire + ZIPCCL_MESSAGE_HEADER_BYTES + sh->index * ZIPCCL_ENTRY_BYTES);
+        enc_entry(t, &c.z,
+                  msg->wire + ZIPCCL_MESSAGE_HEADER_BYTES + sh->index * ZIPCCL_ENTRY_BYTES);
     }
-    uint64_t at = msg->fixed + enc_share_bytes(sh->before), end = at + zipccl_align64(c.z.share);
-    uint8_t *share = end <= msg->limit ? msg->wire + at : NULL;
+    uint8_t *share = enc_share_at(t, msg, &c.z);
     if (c.z.program == ZIPCCL_PROGRAM_RAW)
         /* Without a bitmap the second round finds the elements where they are. */
         enc_place_raw<SPLIT, FLOATS>(t, &c, share, FLOATS || sh->ngroups);
@@ -199,10 +219,11 @@ enc_finish_item(struct enc_thread *t, const struct enc_params *p, const struct e
             msg->wire[end + thread] = 0;
     } else if (flags & ZIPCCL_MESSAGE_RAW) {
         move = enc_move_raw<SPLIT>(t, p, msg);
-        if constexpr (FLOATS) {
-            enc_store_rounded<SPLIT>(t, move.to);
-            move.nbytes = 0;
-        }
+        if constexpr (FLOATS)
+            if (p->floats) {
+                enc_store_rounded<SPLIT>(t, move.to);
+                move.nbytes = 0;
+            }
     }
     enc_copy(move.to, move.from, move.nbytes, thread);
     enc_zero(msg->wire, used, msg->capacity, i, msg->nitems, thread);
