@@ -16,9 +16,9 @@
 
 /*
  * Whether threads keep their elements in registers between the steps, where 64 registers suffice for
- * that; else they are read again, mostly from the first-level cache.
+ * that; else they are read again, mostly from the first-level cache.  ENC_FORGETS: as on sm_80.
  */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#if defined(ENC_FORGETS) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900)
 #define ENC_KEEPS(SPLIT) false
 #else
 #define ENC_KEEPS(SPLIT) ((SPLIT) == ZIPCCL_SPLIT_BF16)

@@ -4,7 +4,8 @@
  * Types, kinds of data and sizes, as a covering set, under another schedule each; capacities that are
  * just enough, one byte short, far too small; several messages a launch, even and uneven; fp32
  * sources.  Memory ends at pages that fault, and what lies around a message must stay as it was.
- * ZIPCCL_TEST_FULL=1: the full product, under 20 schedules.
+ * ZIPCCL_TEST_FULL=1: the full product, under 20 schedules.  Argument bf16: only that type, for the kernel
+ * as it is on sm_80.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -469,11 +470,28 @@ static void check_seen(void)
     CHECK(zeros[ZIPCCL_PROGRAM_RAW] && zeros[ZIPCCL_PROGRAM_ANS]);
 }
 
-int main(void)
+/* What differs where the kernel for bf16 is compiled in another way. */
+static void check_bf16(void)
+{
+    uint64_t seed = 2000;
+    for (int kind = 0; kind < DATA_NUM_KINDS; kind++) {
+        check_kind(ZIPCCL_BFLOAT16, (enum data_kind)kind, 16384 + 811 * (size_t)kind, false,
+                   seed++);
+        check_kind(ZIPCCL_BFLOAT16, (enum data_kind)kind, 3001, true, seed++);
+    }
+    for (size_t s = 0; s < NUM_SIZES; s++)
+        check_kind(ZIPCCL_BFLOAT16, (enum data_kind)(s % DATA_NUM_KINDS), sizes[s], false, seed++);
+}
+
+int main(int argc, char **argv)
 {
     const char *full = getenv("ZIPCCL_TEST_FULL");
     setvbuf(stdout, NULL, _IOLBF, 0);
     scratch.resize(zipccl_codec_scratch_bytes() / 8 + 8);
+    if (argc > 1 && strcmp(argv[1], "bf16") == 0) {
+        check_bf16();
+        return check_result("encode bf16");
+    }
     for (int e = 0; e < ZIPCCL_NUM_EFFORTS; e++) {
         effort = (enum zipccl_effort)e;
         check_kinds(full && full[0] == '1');
