@@ -142,6 +142,7 @@ static zipccl_status join(struct zipccl_gpu_comm *comm, zipccl_status mine,
     config.capacity_class = o->capacity_class;
     config.max_staging_bytes = o->max_staging_bytes;
     config.params = o->params;
+    config.effort = o->effort;
     config.learning = ZIPCCL_LEARN_SIZES;
     return zipccl_comm_create(&comm->transport->base, &comm->exec->base, &config, &comm->core,
                               error);
