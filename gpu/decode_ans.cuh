@@ -9,15 +9,8 @@
 #ifndef ZIPCCL_GPU_DECODE_ANS_CUH
 #define ZIPCCL_GPU_DECODE_ANS_CUH
 
+#include "gpu/ans_laws.cuh"
 #include "gpu/decode_block.cuh"
-
-/* The laws of core/codec/ans.c, on the device. */
-#if defined(__CUDACC__)
-#define ZIPCCL_ANS_LAWS static __device__ const struct zipccl_ans_law ans_laws
-#else
-#define ZIPCCL_ANS_LAWS static const struct zipccl_ans_law ans_laws
-#endif
-#include "core/codec/ans_table.inc"
 
 /* Slots of a table, each its symbol, frequency and distance from the symbol's first slot. */
 static __device__ inline void ans_slots(uint32_t *slots, int number)

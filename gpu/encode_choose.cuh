@@ -37,8 +37,8 @@ template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void enc_look(struct enc_thread *t, const struct enc_source *src,
                                                 struct enc_sample *s)
 {
-    constexpr struct zipccl_fields fields = enc_fields[SPLIT];
-    constexpr uint32_t special = fields.special ? fields.special : 255;
+    const struct zipccl_fields fields = enc_fields_of<SPLIT>(t->sh);
+    const uint32_t special = fields.special ? fields.special : 255;
     uint32_t first = t->warp * ZIPCCL_SUBBLOCK, look = s->nlooks++, m = s->m;
     if (m == 0)
         return;
@@ -131,12 +131,12 @@ static __device__ __forceinline__ uint32_t enc_sum(const struct enc_thread *t, c
     return __reduce_add_sync(ALL_LANES, t->lane < ZIPCCL_SUBBLOCKS ? x[t->lane] : 0);
 }
 
-/* Estimated bits of the warp's sub-block by 'program' with 'base'. */
-static __device__ __forceinline__ uint32_t enc_cost(const struct enc_thread *t,
-                                                    const struct enc_sample *s, uint32_t program,
-                                                    uint32_t base)
+/* Sum of lengths over the warp's sample: 'lengths' is a lane's, of d = lane + ZIPCCL_LEAST_D. */
+static __device__ __forceinline__ uint32_t enc_length(const struct enc_thread *t,
+                                                      const struct enc_sample *s, uint32_t lengths,
+                                                      uint32_t base)
 {
-    uint32_t lengths = enc_code_lengths[program][t->lane], sum = 0;
+    uint32_t sum = 0;
     ENC_ROLLED
     for (uint32_t j = 0; j < 2 * s->nlooks; j++) {
         uint32_t e = (uint32_t)(s->exponents >> 8 * j) & 0xff;
@@ -147,6 +147,14 @@ static __device__ __forceinline__ uint32_t enc_cost(const struct enc_thread *t,
             sum += length;
     }
     return __reduce_add_sync(ALL_LANES, sum);
+}
+
+/* Estimated bits of the warp's sub-block by 'program' with 'base'. */
+static __device__ __forceinline__ uint32_t enc_cost(const struct enc_thread *t,
+                                                    const struct enc_sample *s, uint32_t program,
+                                                    uint32_t base)
+{
+    return enc_length(t, s, enc_code_lengths[program][t->lane], base);
 }
 
 /*
@@ -222,10 +230,17 @@ static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
     if (t->lane == 0)
         sh->cost[0][t->warp] = bits;
     __syncthreads();
-    bool raw =
-        enc_sum(t, sh->cost[0]) >= enc_fields[SPLIT].exponent_bits * enc_sum(t, sh->nsampled);
+    bool raw = enc_sum(t, sh->cost[0]) >=
+               enc_fields_of<SPLIT>(sh).exponent_bits * enc_sum(t, sh->nsampled);
     return raw ? (uint32_t)ZIPCCL_PROGRAM_RAW : best;
 }
+
+/* How a choice came about. */
+struct enc_choice {
+    struct enc_sample sample;
+    enum zipccl_verdict verdict;
+    uint32_t tier_bits; /* what a Gaussian's program takes an exponent, in 1/256 bit */
+};
 
 /*
  * Choose as zipccl_superblock_choose() does.  Returns the program, and fills '*base', that of the
@@ -235,11 +250,13 @@ static __device__ __forceinline__ uint32_t enc_search(struct enc_thread *t,
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
                                                       const struct enc_source *src,
-                                                      bool look_for_zeros, uint32_t *base)
+                                                      bool look_for_zeros, uint32_t *base,
+                                                      struct enc_choice *choice)
 {
     struct enc_shared *sh = t->sh;
     uint32_t begin = t->warp * ZIPCCL_SUBBLOCK, left = src->m > begin ? src->m - begin : 0;
-    struct enc_sample s = {0, left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, 0};
+    struct enc_sample *s = &choice->sample;
+    *s = (struct enc_sample){0, left < ZIPCCL_SUBBLOCK ? left : ZIPCCL_SUBBLOCK, 0};
     *base = 0;
     if (t->lane == 0)
         sh->sum[t->warp] = sh->nvalid[t->warp] = sh->nsampled[t->warp] = sh->nzero[t->warp] = 0;
@@ -248,7 +265,7 @@ static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
     bool far = false;
     ENC_ROLLED
     for (;;) {
-        enc_look_and_locate<SPLIT, FLOATS>(t, src, &s, nlooks);
+        enc_look_and_locate<SPLIT, FLOATS>(t, src, s, nlooks);
         if (far)
             break;
         uint32_t nsampled = enc_sum(t, sh->nsampled);
@@ -256,17 +273,20 @@ static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
             return ZIPCCL_PROGRAM_ZEROS;
         int x = sh->centre + ZIPCCL_SHIFT_GAUSSIAN;
         uint32_t program = zipccl_gaussian_program(x), cost = 0;
-        if (s.m > 0) {
+        if (s->m > 0) {
             int shift = sh->own[t->warp] ? zipccl_shifts[program] : ZIPCCL_SHIFT_GAUSSIAN;
             *base = zipccl_base_of(sh->location[t->warp], shift);
-            cost = enc_cost(t, &s, program, *base);
+            cost = enc_cost(t, s, program, *base);
         }
         if (t->lane == 0)
             sh->cost[0][t->warp] = cost;
         __syncthreads();
+        cost = enc_sum(t, sh->cost[0]);
         enum zipccl_verdict verdict =
-            zipccl_verdict_of(enc_sum(t, sh->cost[0]), nsampled, enc_fields[SPLIT].exponent_bits,
+            zipccl_verdict_of(cost, nsampled, enc_fields_of<SPLIT>(sh).exponent_bits,
                               zipccl_gaussian_bits[(x & 255) / 16], sh->spread, enc_nsub(src));
+        choice->verdict = verdict;
+        choice->tier_bits = 256 * cost / nsampled;
         if (verdict == ZIPCCL_IS_HOPELESS)
             return ZIPCCL_PROGRAM_RAW;
         if (verdict == ZIPCCL_IS_GAUSSIAN)
@@ -278,7 +298,7 @@ static __device__ __forceinline__ uint32_t enc_choose(struct enc_thread *t,
         far = true;
         nlooks = ZIPCCL_LOOKS;
     }
-    return enc_search<SPLIT>(t, &s, far, base);
+    return enc_search<SPLIT>(t, s, far, base);
 }
 
 #endif

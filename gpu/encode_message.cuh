@@ -37,6 +37,8 @@ struct enc_params {
     uint32_t size;      /* bytes of an element */
     uint32_t max_items; /* that the workspace has room for */
     bool flag_any;
+    bool floats;                 /* elements are fp32, to be rounded */
+    struct zipccl_fields fields; /* of ENC_ANY */
     struct enc_control *control;
     uint64_t *words; /* [max_items] */
     uint8_t *slots;  /* [max_items] of slot_nbytes */
@@ -98,7 +100,7 @@ static __device__ __forceinline__ struct enc_message enc_message_at(const struct
     msg.coded = false;
     msg.fixed = 0;
     if (SPLIT != ENC_RAW) {
-        constexpr struct zipccl_fields fields = enc_fields[SPLIT == ENC_RAW ? 0 : SPLIT];
+        constexpr struct zipccl_fields fields = enc_fields[SPLIT == ENC_RAW ? 0 : ENC_AS(SPLIT)];
         struct zipccl_layout layout;
         msg.coded = msg.valid && slot.n > 0 && zipccl_layout_of(&fields, slot.n, &layout) &&
                     layout.fixed <= msg.limit;

@@ -21,8 +21,21 @@
 /* Before a loop that is not worth its registers unrolled. */
 #if defined(__CUDACC__)
 #define ENC_ROLLED _Pragma("unroll 1")
+/* Before a loop over quarters that is unrolled if the type is known. */
+#define ENC_QUARTERLY _Pragma("unroll (enc_unrolled<SPLIT>)")
 #else
 #define ENC_ROLLED
+#define ENC_QUARTERLY
+#endif
+/*
+ * A type that is known when the kernel runs: elements are words that are taken apart as fp32 are,
+ * see encode_ratio_words.cuh.
+ */
+#define ENC_ANY       (ZIPCCL_NUM_SPLITS + 1)
+#define ENC_AS(SPLIT) ((SPLIT) == ENC_ANY ? ZIPCCL_SPLIT_FP32 : (SPLIT))
+/* All quarters at once do not fit the registers beside what max ratio keeps. */
+#if defined(__CUDACC__)
+template <int SPLIT> static constexpr int enc_unrolled = SPLIT == ENC_ANY ? 1 : ENC_QUARTERS;
 #endif
 /* Programs that a search weighs: four for Gaussians, and three at three octaves. */
 #define ENC_CANDIDATES 13
@@ -72,6 +85,7 @@ struct enc_shared {
     uint32_t ngroups, nbitmap;     /* groups of the bitmap, and its bytes; 0 without one */
     uint64_t before;               /* sizes of the superblocks before this one */
     uint32_t found;                /* overflowing messages */
+    struct zipccl_fields fields;   /* of ENC_ANY */
 };
 
 /* Where a thread stands. */
@@ -79,6 +93,18 @@ struct enc_thread {
     struct enc_shared *sh;
     uint32_t lane, warp;
 };
+
+/* How elements are taken apart; their size on the wire. */
+template <int SPLIT>
+static __device__ __forceinline__ struct zipccl_fields enc_fields_of(const struct enc_shared *sh)
+{
+    if constexpr (SPLIT == ENC_ANY) {
+        return sh->fields;
+    } else {
+        constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+        return fields;
+    }
+}
 
 /* Quarter 'h' of this thread: its first element in the superblock. */
 static __device__ __forceinline__ uint32_t enc_first(const struct enc_thread *t, uint32_t h)
@@ -151,7 +177,7 @@ template <int SPLIT> static __device__ __forceinline__ uint32_t enc_round(uint32
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ uint32_t enc_element(const struct enc_source *src, uint32_t i)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size;
     if (FLOATS && src->floats)
         return enc_round<SPLIT>(((const uint32_t *)src->p)[i]);
     return size == 1   ? src->p[i]
@@ -160,7 +186,7 @@ static __device__ __forceinline__ uint32_t enc_element(const struct enc_source *
 }
 
 /* Words that eight elements take. */
-#define ENC_WORDS(SPLIT) (2 * enc_fields[SPLIT].size)
+#define ENC_WORDS(SPLIT) (2 * enc_fields[ENC_AS(SPLIT)].size)
 
 /* True if elements i to i + 7 can be loaded at once. */
 static __device__ __forceinline__ bool enc_is_wide(const struct enc_source *src, uint32_t i)
@@ -173,7 +199,7 @@ template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void enc_load_wide(const struct enc_source *src, uint32_t i,
                                                      uint32_t *words)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size;
     if (FLOATS && src->floats) {
         const uint4 *p = (const uint4 *)(src->p + 4 * i);
         uint4 a = p[0], b = p[1];
@@ -202,7 +228,7 @@ template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void enc_load(const struct enc_source *src, uint32_t i,
                                                 uint32_t *words)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size;
     if (enc_is_wide(src, i)) {
         enc_load_wide<SPLIT, FLOATS>(src, i, words);
         return;
@@ -230,7 +256,7 @@ static __device__ __forceinline__ uint32_t enc_exponents(const uint32_t *words, 
         return __byte_perm(words[2 * q] >> 7, words[2 * q + 1] >> 7, 0x6420);
     if (SPLIT == ZIPCCL_SPLIT_FP16)
         return __byte_perm(words[2 * q] >> 10, words[2 * q + 1] >> 10, 0x6420) & 0x1f1f1f1fu;
-    if (SPLIT == ZIPCCL_SPLIT_FP32)
+    if (ENC_AS(SPLIT) == ZIPCCL_SPLIT_FP32)
         return __byte_perm(__byte_perm(words[4 * q] << 1, words[4 * q + 1] << 1, 0x0073),
                            __byte_perm(words[4 * q + 2] << 1, words[4 * q + 3] << 1, 0x0073),
                            0x5410);
@@ -243,29 +269,16 @@ static __device__ __forceinline__ uint32_t enc_low(const uint32_t *words, int q)
 {
     uint32_t low[4];
     SIMT_UNROLL
-    for (int k = 0; k < (SPLIT == ZIPCCL_SPLIT_FP32 ? 4 : 2); k++) {
-        uint32_t w = words[(SPLIT == ZIPCCL_SPLIT_FP32 ? 4 : 2) * q + k];
+    for (int k = 0; k < (ENC_AS(SPLIT) == ZIPCCL_SPLIT_FP32 ? 4 : 2); k++) {
+        uint32_t w = words[(ENC_AS(SPLIT) == ZIPCCL_SPLIT_FP32 ? 4 : 2) * q + k];
         low[k] = SPLIT == ZIPCCL_SPLIT_BF16   ? (w << 1 & 0xfe00feu) | (w >> 15 & 0x10001u)
                  : SPLIT == ZIPCCL_SPLIT_FP16 ? (w >> 2 & 0xfe00feu) | (w >> 15 & 0x10001u)
                                               : (w >> 15 & 0xfeu) | w >> 31;
     }
-    if (SPLIT != ZIPCCL_SPLIT_FP32)
+    if (ENC_AS(SPLIT) != ZIPCCL_SPLIT_FP32)
         return __byte_perm(low[0], low[1], 0x6420);
     return __byte_perm(__byte_perm(low[0], low[1], 0x0040), __byte_perm(low[2], low[3], 0x0040),
                        0x5410);
-}
-
-/* A byte an element of what bit-planes hold, plane k in bit k. */
-template <int SPLIT>
-static __device__ __forceinline__ uint32_t enc_bits(const uint32_t *words, int q)
-{
-    if (SPLIT == ZIPCCL_SPLIT_FP16)
-        return __byte_perm(words[2 * q], words[2 * q + 1], 0x6420) & 0x07070707u;
-    if (SPLIT == ZIPCCL_SPLIT_E4M3)
-        return (words[q] << 1 & 0x0e0e0e0eu) | (words[q] >> 7 & 0x01010101u);
-    if (SPLIT == ZIPCCL_SPLIT_E5M2)
-        return (words[q] << 1 & 0x06060606u) | (words[q] >> 7 & 0x01010101u);
-    return 0;
 }
 
 /* Byte-plane 'k' of four fp32. */
@@ -276,10 +289,25 @@ static __device__ __forceinline__ uint32_t enc_byte_plane(const uint32_t *words,
                        __byte_perm(words[4 * q + 2], words[4 * q + 3], pick), 0x5410);
 }
 
+/* A byte an element of what bit-planes hold, plane k in bit k. */
+template <int SPLIT>
+static __device__ __forceinline__ uint32_t enc_bits(const uint32_t *words, int q)
+{
+    if constexpr (SPLIT == ENC_ANY)
+        return enc_byte_plane(words, q, 0);
+    if (SPLIT == ZIPCCL_SPLIT_FP16)
+        return __byte_perm(words[2 * q], words[2 * q + 1], 0x6420) & 0x07070707u;
+    if (SPLIT == ZIPCCL_SPLIT_E4M3)
+        return (words[q] << 1 & 0x0e0e0e0eu) | (words[q] >> 7 & 0x01010101u);
+    if (SPLIT == ZIPCCL_SPLIT_E5M2)
+        return (words[q] << 1 & 0x06060606u) | (words[q] >> 7 & 0x01010101u);
+    return 0;
+}
+
 /* Which of eight elements have a bit set. */
 template <int SPLIT> static __device__ __forceinline__ uint32_t enc_nonzero(const uint32_t *words)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size;
     if constexpr (size == 1)
         return bytes_plane(bytes_nonzero(words[0]), bytes_nonzero(words[1]), 7);
     uint32_t mask = 0;

@@ -16,9 +16,9 @@
 
 /*
  * Whether threads keep their elements in registers between the steps, where 64 registers suffice for
- * that; else they are read again, mostly from the first-level cache.
+ * that; else they are read again, mostly from the first-level cache.  ENC_FORGETS: as on sm_80.
  */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#if defined(ENC_FORGETS) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900)
 #define ENC_KEEPS(SPLIT) false
 #else
 #define ENC_KEEPS(SPLIT) ((SPLIT) == ZIPCCL_SPLIT_BF16)
@@ -50,7 +50,7 @@ template <int SPLIT>
 static __device__ __forceinline__ uint32_t enc_differ(const uint32_t *words, uint32_t first,
                                                       uint32_t left)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size;
     uint32_t others = 0;
     SIMT_UNROLL
     for (uint32_t k = 0; k < ENC_WORDS(SPLIT); k++) {
@@ -68,7 +68,7 @@ static __device__ __forceinline__ uint32_t enc_differ(const uint32_t *words, uin
 template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ bool enc_read(struct enc_thread *t, struct enc_coded<SPLIT> *c)
 {
-    constexpr uint32_t size = enc_fields[SPLIT].size, nwords = ENC_WORDS(SPLIT);
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size, nwords = ENC_WORDS(SPLIT);
     const struct enc_source *src = &t->sh->src;
     uint32_t first = enc_element<SPLIT, FLOATS>(src, 0), others = 0;
     first = size == 1 ? bytes_of(first) : size == 2 ? first * 0x10001u : first;
@@ -102,7 +102,7 @@ template <int SPLIT>
 static __device__ __forceinline__ uint32_t enc_plane_bits(const uint32_t *words)
 {
     uint32_t any = 0;
-    if constexpr (SPLIT == ZIPCCL_SPLIT_FP32) {
+    if constexpr (ENC_AS(SPLIT) == ZIPCCL_SPLIT_FP32) {
         SIMT_UNROLL
         for (int k = 0; k < 8; k++)
             any |= words[k] & 0xffffu;
@@ -114,9 +114,9 @@ static __device__ __forceinline__ uint32_t enc_plane_bits(const uint32_t *words)
 }
 
 /* Which planes are there, from the OR of what they would hold. */
-template <int SPLIT> static __device__ __forceinline__ uint32_t enc_planes(uint32_t any)
+static __device__ __forceinline__ uint32_t enc_planes(bool byte_planes, uint32_t any)
 {
-    if (enc_fields[SPLIT].byte_planes)
+    if (byte_planes)
         return (uint32_t)((any & 0xffu) != 0) | (uint32_t)((any & 0xff00u) != 0) << 1;
     return any;
 }
@@ -129,12 +129,12 @@ template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ bool enc_by_tiers(struct enc_thread *t,
                                                     struct enc_coded<SPLIT> *c)
 {
-    constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+    const struct zipccl_fields fields = enc_fields_of<SPLIT>(t->sh);
     struct enc_shared *sh = t->sh;
     struct enc_sizes *z = &c->z;
     uint32_t width = enc_programs[z->program].tier[0].width, rest = t->sh->src.m;
     uint32_t planes[3] = {0, 0, 0}, masks = 0, any = 0, places[ENC_QUARTERS];
-    SIMT_UNROLL
+    ENC_QUARTERLY
     for (int h = 0; h < ENC_QUARTERS; h++) {
         uint32_t words[ENC_WORDS(SPLIT)];
         struct enc_codes codes;
@@ -155,17 +155,19 @@ static __device__ __forceinline__ bool enc_by_tiers(struct enc_thread *t,
             sh->any[t->warp] = any;
     }
     uint32_t reach = enc_places(t, masks, places);
-    SIMT_UNROLL
+    uint64_t starts =
+        (uint64_t)(places[0] | places[1] << 16) | (uint64_t)(places[2] | places[3] << 16) << 32;
+    ENC_QUARTERLY
     for (int h = 0; h < ENC_QUARTERS; h++) {
         uint32_t words[ENC_WORDS(SPLIT)], four = bytes_of(z->base);
         enc_again<SPLIT, FLOATS>(t, c, h, words);
         enc_append(bytes_sub(four, enc_exponents<SPLIT>(words, 0)),
                    bytes_sub(four, enc_exponents<SPLIT>(words, 1)), masks >> 8 * h & 0xffu,
-                   sh->d + places[h]);
+                   sh->d + (SPLIT == ENC_ANY ? starts >> 16 * h & 0xffff : places[h]));
     }
     if (fields.nplanes > 0) {
         any = t->lane < ZIPCCL_SUBBLOCKS ? sh->any[t->lane] : 0;
-        z->planes = enc_planes<SPLIT>(__reduce_or_sync(ALL_LANES, any));
+        z->planes = enc_planes(fields.byte_planes, __reduce_or_sync(ALL_LANES, any));
     }
     SIMT_UNROLL
     for (int k = 0; k < 2; k++)
@@ -205,7 +207,8 @@ static __device__ __forceinline__ void enc_code(struct enc_thread *t, struct enc
             z->program = ZIPCCL_PROGRAM_CONSTANT;
             return;
         }
-        z->program = enc_choose<SPLIT, FLOATS>(t, &sh->src, !again, &z->base);
+        struct enc_choice choice;
+        z->program = enc_choose<SPLIT, FLOATS>(t, &sh->src, !again, &z->base, &choice);
         if (z->program != ZIPCCL_PROGRAM_ZEROS)
             break;
         enc_bitmap<SPLIT, FLOATS>(t);
@@ -219,11 +222,9 @@ static __device__ __forceinline__ void enc_code(struct enc_thread *t, struct enc
 }
 
 /* Directory entry, a byte a thread of the first warp; 'base' comes from all warps by sh->base. */
-template <int SPLIT>
 static __device__ __forceinline__ void enc_entry(const struct enc_thread *t,
-                                                 const struct enc_coded<SPLIT> *c, uint8_t *out)
+                                                 const struct enc_sizes *z, uint8_t *out)
 {
-    const struct enc_sizes *z = &c->z;
     uint32_t lane = t->lane, x = 0;
     bool constant = z->program == ZIPCCL_PROGRAM_CONSTANT;
     if (lane >= 16) {
@@ -283,11 +284,12 @@ enc_place_bit_planes(const struct enc_thread *t, const struct enc_coded<SPLIT> *
                      bool there, uint8_t *out, uint32_t nbytes)
 {
     SIMT_UNROLL
-    for (int k = 0; k < enc_fields[SPLIT].nplanes; k++) {
+    for (int k = 0; k < (SPLIT == ENC_ANY ? ZIPCCL_MAX_PLANES : enc_fields[ENC_AS(SPLIT)].nplanes);
+         k++) {
         uint32_t plane = 0;
         if (!(c->z.planes >> k & 1))
             continue;
-        SIMT_UNROLL
+        ENC_QUARTERLY
         for (int h = 0; h < ENC_QUARTERS; h++) {
             uint32_t words[ENC_WORDS(SPLIT)];
             uint32_t inside = bits_below((int)t->sh->src.m - (int)enc_first(t, (uint32_t)h));
@@ -307,13 +309,13 @@ template <int SPLIT, bool FLOATS>
 static __device__ __forceinline__ void
 enc_place_tiers(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, uint8_t *share)
 {
-    constexpr struct zipccl_fields fields = enc_fields[SPLIT];
+    const struct zipccl_fields fields = enc_fields_of<SPLIT>(t->sh);
     uint32_t rest = t->sh->src.m, width = enc_programs[c->z.program].tier[0].width;
     int nplanes = __popc(c->z.planes);
     struct zipccl_share at = zipccl_share_of(&fields, rest, nplanes, (int)width);
     uint8_t *planes = share + at.planes;
     if (fields.low_bytes) {
-        SIMT_UNROLL
+        ENC_QUARTERLY
         for (int h = 0; h < ENC_QUARTERS; h++) {
             uint32_t first = enc_first(t, (uint32_t)h), words[ENC_WORDS(SPLIT)];
             enc_again<SPLIT, FLOATS>(t, c, h, words);
@@ -322,10 +324,10 @@ enc_place_tiers(const struct enc_thread *t, const struct enc_coded<SPLIT> *c, ui
             /* Elements beyond the last one are 0, and so are these bytes. */
             *(uint2 *)(share + first) =
                 make_uint2(enc_low<SPLIT>(words, 0), enc_low<SPLIT>(words, 1));
-            if constexpr (fields.byte_planes) {
+            if constexpr (ENC_AS(SPLIT) == ZIPCCL_SPLIT_FP32) {
                 SIMT_UNROLL
-                for (int k = 0; k < fields.nplanes; k++)
-                    if (c->z.planes >> k & 1)
+                for (int k = 0; k < 2; k++)
+                    if (fields.byte_planes && (c->z.planes >> k & 1))
                         *(uint2 *)(planes + (k == 1 && nplanes == 2 ? at.plane_nbytes : 0) +
                                    first) =
                             make_uint2(enc_byte_plane(words, 0, k), enc_byte_plane(words, 1, k));

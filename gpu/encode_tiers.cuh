@@ -158,7 +158,7 @@ static __device__ __forceinline__ void enc_bitmap(struct enc_thread *t)
     struct enc_shared *sh = t->sh;
     const struct enc_source *src = &sh->src;
     uint8_t *variable = sh->slot;
-    constexpr uint32_t size = enc_fields[SPLIT].size;
+    constexpr uint32_t size = enc_fields[ENC_AS(SPLIT)].size;
     uint32_t masks = 0, places[ENC_QUARTERS], total, nshown, thread = 32 * t->warp + t->lane;
     uint32_t ngroups = (uint32_t)zipccl_groups(src->m), nheads = (uint32_t)zipccl_groups(ngroups);
     ENC_ROLLED
@@ -176,7 +176,7 @@ static __device__ __forceinline__ void enc_bitmap(struct enc_thread *t)
         word = ((const uint2 *)sh->d)[thread];
     bool shown = (word.x | word.y) != 0;
     uint32_t place = enc_scan(t, 1, shown, &nshown);
-    if ((src->m - total) * size <= zipccl_bitmap_bytes(src->m, nshown))
+    if ((src->m - total) * enc_fields_of<SPLIT>(sh).size <= zipccl_bitmap_bytes(src->m, nshown))
         return;
     uint32_t heads = __ballot_sync(ALL_LANES, shown);
     if (t->lane == 0 && t->warp < 2 * nheads)

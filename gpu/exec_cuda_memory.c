@@ -55,8 +55,10 @@ static void add_step(const struct zipccl_run_state *s, const struct zipccl_exec_
     results = messages * (sizeof(struct zipccl_gpu_result) + ZIPCCL_GPU_WIRE_ALIGN);
     switch (step->kind) {
     case ZIPCCL_STEP_ENCODE:
-        needs->encode =
-            max_size(needs->encode, zipccl_gpu_encode_workspace(dtype, total, most, e->nsms));
+        needs->encode = max_size(needs->encode,
+                                 (s->plan->effort == ZIPCCL_EFFORT_RATIO
+                                      ? zipccl_gpu_encode_ratio_workspace
+                                      : zipccl_gpu_encode_workspace)(dtype, total, most, e->nsms));
         needs->results += results;
         break;
     case ZIPCCL_STEP_RESOLVE:

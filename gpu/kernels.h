@@ -83,16 +83,18 @@ struct zipccl_gpu_result {
  * ZIPCCL_MESSAGE_ANY_OVERFLOW.
  *
  * dtype        any; types the codec does not cover become RAW messages
- * effort       ZIPCCL_EFFORT_FAST or _RATIO (enum zipccl_effort of core/codec.h); RATIO:
- *              cudaErrorNotSupported in this version
+ * effort       ZIPCCL_EFFORT_FAST or _RATIO (enum zipccl_effort of core/codec.h)
  * batch        capacity at least ZIPCCL_MESSAGE_HEADER_BYTES (on the device: else ZIPCCL_ERR_ARG in
  *              the result, and that message is not written); buffers do not overlap
- * d_workspace  [zipccl_gpu_encode_workspace()], aligned to 256; zipccl_gpu_workspace_clear() once
- *              before its first use, each launch leaves it ready for the next one
+ * d_workspace  [zipccl_gpu_encode_workspace()], or for RATIO [zipccl_gpu_encode_ratio_workspace()],
+ *              aligned to 256; zipccl_gpu_workspace_clear() once before its first use, each launch
+ *              leaves it ready for the next one that is told of the same workspace_nbytes, whatever
+ *              its messages
  * d_results    [nmessages], filled; error is ZIPCCL_ERR_OVERFLOW where a message did not fit
  *
  * Cost: elements are read once, messages written once, but for their variable bytes (6 % of Gaussian
- * bf16), which pass through the workspace, and for elements of RAW messages, read twice.
+ * bf16), which pass through the workspace, and for elements of RAW messages, read twice.  RATIO takes
+ * several times longer (gpu/encode.md).
  */
 struct zipccl_gpu_encode_args {
     enum zipccl_dtype dtype;
@@ -115,10 +117,13 @@ cudaError_t zipccl_gpu_encode_f32(const struct zipccl_gpu_encode_args *args, cud
 
 /*
  * Bytes of workspace that encode launches of up to 'nmessages' messages of 'total_n' elements in all
- * need, on up to 'nsms' SMs.  Grows with each argument.  0 for an invalid type.
+ * need, on up to 'nsms' SMs, with effort FAST and with RATIO.  Grow with each argument.  0 for an
+ * invalid type.
  */
 size_t zipccl_gpu_encode_workspace(enum zipccl_dtype dtype, uint64_t total_n, uint32_t nmessages,
                                    uint32_t nsms);
+size_t zipccl_gpu_encode_ratio_workspace(enum zipccl_dtype dtype, uint64_t total_n,
+                                         uint32_t nmessages, uint32_t nsms);
 
 /* Make a workspace of any function here ready: once, before its first use; not while it is in use. */
 cudaError_t zipccl_gpu_workspace_clear(void *d_workspace, size_t nbytes, cudaStream_t stream);

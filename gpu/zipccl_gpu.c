@@ -168,6 +168,7 @@ static zipccl_status join(struct zipccl_gpu_comm *comm, zipccl_status mine,
     config.max_staging_bytes = o->max_staging_bytes;
     config.params = o->params;
     config.learning = o->learning;
+    config.effort = o->effort;
     return zipccl_comm_create(&comm->transport->base, &comm->exec->base, &config, &comm->core,
                               error);
 }

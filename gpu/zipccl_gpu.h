@@ -84,6 +84,7 @@ struct zipccl_gpu_options {
     uint32_t capacity_class;
     enum zipccl_learning learning; /* default ZIPCCL_LEARN_TIMES, by events in the stream */
     struct zipccl_cost_params params;
+    enum zipccl_effort effort; /* of zipccl_comm_config too; RATIO needs its rates in 'params' */
 
     /* This rank's own: */
     void *staging; /* device memory [staging_bytes] to use instead of allocating, aligned to

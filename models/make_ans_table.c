@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/codec/ans.h"
+#include "core/codec/decide.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -23,9 +23,6 @@ struct zipccl_ans_law {
     uint8_t cost[ZIPCCL_ANS_ESCAPE / 2];  /* lengths of octaves, with the half, in 1/8 bit */
 };
 
-/* Phase of shape 0 in bits 5 to 7 of location + SHIFT, its top above. */
-#define ZIPCCL_ANS_SHIFT 763
-
 /* A law's frequencies as kernels use them. */
 struct zipccl_ans_table {
     uint8_t frequency[64]; /* by symbol, below 128; those beyond ZIPCCL_ANS_SYMBOLS are 0 */

@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-/* Tops that a table of program ANS can have in one superblock. */
-#define ANS_TOPS 32
-/* Another shape than the Gaussian's must gain 1/8 bit in so many exponents, against chance. */
-#define SHAPE_CHANCE 4
-
 /* All that choosing looks at. */
 struct choice {
     const struct zipccl_coder *coder;
@@ -213,15 +208,11 @@ static void search(struct choice *c, bool deep, struct zipccl_entry *entry)
 /* Lowest top and the tables of program ANS if the data has 'shape'. */
 static void laws_of(const struct choice *c, int shape, uint16_t *law, uint8_t *tables)
 {
-    int above = zipccl_ans_law_at(zipccl_ans_law_of(shape, 0))->top + (ZIPCCL_ANS_SHIFT >> 8);
-    int low = ((c->centre + (ZIPCCL_ANS_SHIFT & 255)) >> 8) + above - ANS_TOPS / 2;
-    low = low < 0 ? 0 : low > 255 ? 255 : low;
-    *law = (uint16_t)(shape << 8 | low);
-    for (size_t i = 0; i < c->nsub; i++) {
-        int x = c->moments.location[i] + (ZIPCCL_ANS_SHIFT & 255), top = (x >> 8) + above - low;
-        top = top < 0 ? 0 : top >= ANS_TOPS ? ANS_TOPS - 1 : top;
-        tables[i] = (uint8_t)(top << 3 | (x >> 5 & 7));
-    }
+    int top = zipccl_ans_law_at(zipccl_ans_law_of(shape, 0))->top;
+    int lowest = zipccl_ans_lowest(c->centre, top);
+    *law = (uint16_t)(shape << 8 | lowest);
+    for (size_t i = 0; i < c->nsub; i++)
+        tables[i] = zipccl_ans_table_at(c->moments.location[i], top, lowest);
 }
 
 /* Fill bits [ZIPCCL_NUM_D] with the lengths of 'law' in 1/8 bit, as a row's cost() takes it. */
@@ -297,7 +288,7 @@ static void choose_ans(struct choice *c, bool is_gaussian, uint32_t tier_bits)
         laws_of(c, shape, &law, tables);
         uint32_t now = is_gaussian ? 0 : ans_cost(c, shape, law, tables);
         /* Against chance. */
-        now += shape > 0 ? c->nsampled / SHAPE_CHANCE : 0;
+        now += shape > 0 ? c->nsampled / ZIPCCL_SHAPE_CHANCE : 0;
         if (now >= least)
             continue;
         least = now;

@@ -49,6 +49,12 @@ ZIPCCL_TABLE uint16_t zipccl_gaussian_bits[16] = {672, 668, 665, 663, 662, 662, 
 #define ZIPCCL_DEVIATION 200
 /* Octaves to which an exponent is pulled before it counts. */
 #define ZIPCCL_PULL 6u
+/* Tops that a table of program ANS can have in one superblock. */
+#define ZIPCCL_ANS_TOPS 32
+/* Another shape than the Gaussian's must gain 1/8 bit in so many exponents, against chance. */
+#define ZIPCCL_SHAPE_CHANCE 4u
+/* Of program ANS: phase of shape 0 in bits 5 to 7 of location + SHIFT, its top above. */
+#define ZIPCCL_ANS_SHIFT 763
 
 /* First element of run 'run' (0 or 1) of a look at sub-block 'i', which has 'm' elements. */
 static ZIPCCL_HOSTDEV inline size_t zipccl_sample_start(size_t i, size_t m, size_t look, size_t run)
@@ -127,6 +133,21 @@ static ZIPCCL_HOSTDEV inline enum zipccl_verdict zipccl_verdict_of(uint32_t bits
     if (off > ZIPCCL_FAR || off < -ZIPCCL_FAR || spread > ZIPCCL_SPREAD * nsub)
         return ZIPCCL_IS_FAR;
     return off <= ZIPCCL_NEAR && off >= -ZIPCCL_NEAR ? ZIPCCL_IS_GAUSSIAN : ZIPCCL_IS_NEAR;
+}
+
+/* Lowest top of a superblock with the common location 'centre', by a shape whose own top is 'top'. */
+static ZIPCCL_HOSTDEV inline int zipccl_ans_lowest(int centre, int top)
+{
+    int low = ((centre + ZIPCCL_ANS_SHIFT) >> 8) + top - ZIPCCL_ANS_TOPS / 2;
+    return low < 0 ? 0 : low > 255 ? 255 : low;
+}
+
+/* Table of a sub-block by that shape: its top above the lowest one, and its phase. */
+static ZIPCCL_HOSTDEV inline uint8_t zipccl_ans_table_at(int location, int top, int lowest)
+{
+    int x = location + ZIPCCL_ANS_SHIFT, above = (x >> 8) + top - lowest;
+    above = above < 0 ? 0 : above >= ZIPCCL_ANS_TOPS ? ZIPCCL_ANS_TOPS - 1 : above;
+    return (uint8_t)(above << 3 | (x >> 5 & 7));
 }
 
 /* Octaves up and down that a deep search moves all bases of 'program' by. */

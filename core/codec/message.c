@@ -162,6 +162,9 @@ static bool make_room(struct zipccl_encoder *e, const struct zipccl_coder *c)
 
 bool zipccl_encoder_hopeless(const struct zipccl_encoder *e)
 {
+    /* What is raw by tiers may be shorter by ANS: coding finds that out. */
+    if (e->effort == ZIPCCL_EFFORT_RATIO)
+        return false;
     struct zipccl_coder c = zipccl_encoder_coder(e, e->scratch);
     struct zipccl_source source = source_of(e);
     return is_hopeless(&c, &source, e->n, e->nsuperblocks);

@@ -36,7 +36,8 @@ zipccl_status zipccl_encoder_start(struct zipccl_encoder *encoder, enum zipccl_i
 
 /*
  * True if every superblock's sample says raw, and there are some: then the message becomes RAW, and
- * none needs to be coded.  zipccl_encode_step() asks once the first superblock is raw.
+ * none needs to be coded.  Never for max ratio.  zipccl_encode_step() asks once the first superblock
+ * is raw.
  */
 bool zipccl_encoder_hopeless(const struct zipccl_encoder *encoder);
 

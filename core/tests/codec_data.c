@@ -87,6 +87,19 @@ void data_bits(struct data_random *random, uint16_t *out, size_t n)
         out[i] = (uint16_t)(data_next(random) >> 20);
 }
 
+void data_wide(struct data_random *random, uint8_t *out, size_t n)
+{
+    /* In 1/256, of exponents from 14 down. */
+    static const uint8_t shares[15] = {6, 6, 10, 13, 17, 21, 24, 26, 28, 25, 23, 19, 16, 12, 10};
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x = data_next(random);
+        unsigned left = x & 255, k = 0;
+        while (left >= shares[k])
+            left -= shares[k++];
+        out[i] = (uint8_t)((14 - k) << 3 | (x >> 8 & 0x87));
+    }
+}
+
 void data_fill(enum data_kind kind, struct data_random *random, double phase, uint16_t *out,
                size_t n)
 {

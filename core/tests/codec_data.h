@@ -35,6 +35,12 @@ void data_spoiled(struct data_random *random, uint16_t *out, size_t n, unsigned 
 /* Fill out [n] with random bits. */
 void data_bits(struct data_random *random, uint16_t *out, size_t n);
 
+/*
+ * Fill out [n] with e4m3 whose exponents are spread so widely that tiers take more than the 4 bits of
+ * an exponent, and program ANS less than the 5 of an exponent and a half.
+ */
+void data_wide(struct data_random *random, uint8_t *out, size_t n);
+
 /* Kinds of input by number, for tests that run over all of them. */
 enum data_kind {
     DATA_GAUSS,

@@ -151,6 +151,22 @@ static void check_constant_nans(struct zipccl_pool *pool, struct room *b)
         }
 }
 
+/* Samples that say raw of elements that max ratio codes all the same. */
+static void check_wide(struct zipccl_pool *pool, struct room *b)
+{
+    struct data_random random = {9};
+    for (size_t nbits = 0; nbits <= ZIPCCL_SUPERBLOCK; nbits += ZIPCCL_SUPERBLOCK) {
+        size_t n = 8 * ZIPCCL_SUPERBLOCK, nbytes, bound = zipccl_bound(ZIPCCL_FLOAT8_E4M3, n);
+        data_wide(&random, b->elements, n);
+        data_fill_type(ZIPCCL_FLOAT8_E4M3, DATA_BITS, &random, 0, b->elements, nbits);
+        check_message(pool, b, ZIPCCL_FLOAT8_E4M3, -2, n, bound);
+        zipccl_encode_effort(b->isa, b->effort, ZIPCCL_FLOAT8_E4M3, b->elements, n, b->one, bound,
+                             b->scratch, &nbytes);
+        expect((nbytes < bound) == (b->effort == ZIPCCL_EFFORT_RATIO), "wide exponents",
+               ZIPCCL_FLOAT8_E4M3, -2, n);
+    }
+}
+
 /* Gaussians with zeros, constants and random bits here and there: shares of many sizes. */
 static void fill_patches(enum zipccl_dtype dtype, struct data_random *random, uint8_t *out,
                          size_t n)
@@ -340,8 +356,10 @@ int main(void)
         check_messages(pool, &b);
         check_constant_nans(pool, &b);
         check_patches(pool, &b);
+        check_wide(pool, &b);
         b.effort = ZIPCCL_EFFORT_RATIO;
         check_patches(pool, &b);
+        check_wide(pool, &b);
         b.effort = ZIPCCL_EFFORT_FAST;
         check_fused(pool, &b);
         check_sharing(pool, isa);

@@ -115,6 +115,7 @@ struct zipccl_comm *gpu_host_comm(struct gpu_rank *r, const struct zipccl_gpu_op
     config.capacity_class = options->capacity_class;
     config.max_staging_bytes = options->max_staging_bytes;
     config.params = options->params;
+    config.effort = options->effort;
     config.learning = ZIPCCL_LEARN_SIZES;
     if (!EXPECT(r, zipccl_comm_create(r->host, r->cpu, &config, &comm, &error) == ZIPCCL_OK))
         fprintf(stderr, "%s\n", error.text);

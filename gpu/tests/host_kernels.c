@@ -28,6 +28,13 @@ size_t zipccl_gpu_encode_workspace(enum zipccl_dtype dtype, uint64_t total_n, ui
     return workspace(total_n, nmessages, nsms);
 }
 
+/* As with the kernels, it takes more. */
+size_t zipccl_gpu_encode_ratio_workspace(enum zipccl_dtype dtype, uint64_t total_n,
+                                         uint32_t nmessages, uint32_t nsms)
+{
+    return 2 * zipccl_gpu_encode_workspace(dtype, total_n, nmessages, nsms);
+}
+
 size_t zipccl_gpu_decode_workspace(enum zipccl_dtype dtype, uint64_t total_n, uint32_t nmessages,
                                    uint32_t nsms)
 {
@@ -164,11 +171,12 @@ static void run_encode(void *arg)
 
 cudaError_t zipccl_gpu_encode(const struct zipccl_gpu_encode_args *args, cudaStream_t stream)
 {
-    if (args->effort != ZIPCCL_EFFORT_FAST)
-        return cudaErrorNotSupported;
-    if (!args->flag_any ||
-        batch_is_wrong(&args->batch, args->d_workspace, args->workspace_nbytes,
-                       workspace(total_n(&args->batch), args->batch.nmessages, args->nsms)))
+    size_t least = workspace(total_n(&args->batch), args->batch.nmessages, args->nsms);
+
+    if (args->effort == ZIPCCL_EFFORT_RATIO)
+        least *= 2;
+    if ((unsigned)args->effort >= ZIPCCL_NUM_EFFORTS || !args->flag_any ||
+        batch_is_wrong(&args->batch, args->d_workspace, args->workspace_nbytes, least))
         return cudaErrorInvalidValue;
     return host_launch(stream, run_encode, args, sizeof *args);
 }

@@ -30,6 +30,7 @@ static enum zipccl_gate_mode gate; /* of all communicators */
 struct setting {
     const char *strategy;
     uint32_t nchunks;
+    enum zipccl_effort effort;
     struct gpu_case c;
     uint64_t wire[MAX_RANKS]; /* bytes that each rank handed over in the second call */
     uint64_t sent;            /* the double's counter before it */
@@ -53,6 +54,8 @@ static void expect_same_stats(struct gpu_rank *r, const struct setting *s,
     if (zipccl_comm_last_plan(host) != NULL && s->c.op != ZIPCCL_ALLTOALLV)
         EXPECT(r, zipccl_plan_digest(zipccl_gpu_last_plan(gpu)) ==
                       zipccl_plan_digest(zipccl_comm_last_plan(host)));
+    if (s->effort == ZIPCCL_EFFORT_RATIO && EXPECT(r, zipccl_gpu_last_plan(gpu) != NULL))
+        EXPECT(r, zipccl_gpu_last_plan(gpu)->effort == ZIPCCL_EFFORT_RATIO);
 }
 
 static void add_flow(void *context, uint32_t src, uint32_t dst, uint64_t nbytes)
@@ -145,6 +148,9 @@ static void run_setting(struct gpu_rank *r, void *context)
     options.strategy = s->strategy;
     options.nchunks = s->nchunks;
     options.gate = gate;
+    options.effort = s->effort;
+    if (s->effort == ZIPCCL_EFFORT_RATIO)
+        options.params.ratio_encode_Bps = options.params.ratio_decode_Bps = 50e9;
     if (!EXPECT(r, zipccl_gpu_create(r->nccl, &options, &gpu, &error) == ZIPCCL_OK)) {
         fprintf(stderr, "%s\n", error.text);
         return;
@@ -229,6 +235,24 @@ static bool types_and_counts(void)
     return ok;
 }
 
+/* The strategies of exact sizes in max ratio. */
+static bool max_ratio(void)
+{
+    static const char *const exact[] = {"exact direct", "exact ring", "exact two-level"};
+    bool ok = true;
+
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned k = 0; k < sizeof ops / sizeof *ops; k++) {
+            struct setting s = {.strategy = exact[i],
+                                .nchunks = 1 + k % 2,
+                                .effort = ZIPCCL_EFFORT_RATIO,
+                                .c = {.op = ops[k], .dtype = ZIPCCL_BFLOAT16, .count = 40001}};
+
+            ok = run(4, 2, s) && ok;
+        }
+    return ok;
+}
+
 /* What emulated kernels have the time for: fixed and exact messages, an overflow, each reduction. */
 static bool few(void)
 {
@@ -237,6 +261,10 @@ static bool few(void)
         {.strategy = "fixed direct", .nchunks = 1, .c = {.op = ZIPCCL_ALLTOALL}},
         {.strategy = "fixed direct", .nchunks = 1, .c = {.op = ZIPCCL_ALLTOALLV, .spoiled = 1}},
         {.strategy = "exact ring", .nchunks = 1, .c = {.op = ZIPCCL_BROADCAST}},
+        {.strategy = "exact direct",
+         .nchunks = 1,
+         .effort = ZIPCCL_EFFORT_RATIO,
+         .c = {.op = ZIPCCL_ALL_GATHER}},
         {.strategy = "fixed direct", .nchunks = 2, .c = {.op = ZIPCCL_REDUCE_SCATTER}},
         {.strategy = "fixed two-level",
          .nchunks = 1,
@@ -271,6 +299,7 @@ int main(int argc, char **argv)
         return ok && run(8, 4, large) ? 0 : 1;
     ok = (SANITIZED || all_strategies(3, 3, 2)) && ok;
     ok = types_and_counts() && ok;
+    ok = max_ratio() && ok;
     ok = run(8, 4, large) && ok;
     ok = run(2, 1, large) && ok;
     return ok ? 0 : 1;

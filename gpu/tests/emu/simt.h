@@ -18,6 +18,9 @@
 
 #include "gpu/tests/emu/simt_registry.h"
 
+/* All of a kernel in one function takes the compiler minutes; what calls cost is lost beside fibers. */
+#undef __forceinline__
+#define __forceinline__ inline
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #undef __shared__
