@@ -139,6 +139,36 @@ Test(workload_trace, hsdp_rescaled_is_hsdp_of_more_copies)
     step_free(&s);
 }
 
+/* More data parallelism inside each stage of a pipeline, and of experts, is numbered as made up. */
+Test(workload_trace, pipelines_rescaled_keep_their_stages)
+{
+    static const char *const names[] = {"llama3-8b", "qwen3-30b-a3b"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct zipccl_workload w = workload_of(names[i], 4);
+        struct zipccl_trace *other;
+        struct step s, t;
+
+        w.tp = 2;
+        w.sp = true;
+        w.pp = 4;
+        w.ep = i == 1 ? 4 : 1;
+        w.global_batch = 4 * 6;
+        s = step_of(&w);
+        w.dp = 8;
+        w.global_batch = 8 * 6;
+        t = step_of(&w);
+        other = rescaled(s.trace, 64);
+        expect_same_step(other, t.trace);
+        zipccl_trace_destroy(other);
+        other = rescaled(t.trace, 32);
+        expect_same_step(other, s.trace);
+        zipccl_trace_destroy(other);
+        step_free(&s);
+        step_free(&t);
+    }
+}
+
 /* Every all-reduce over copies waits for its own reduce-scatter, and the norm for the last one. */
 Test(workload_trace, hsdp_waits_for_the_shard)
 {
