@@ -19,6 +19,8 @@ enum key {
     KEY_DP,
     KEY_CP,
     KEY_EP,
+    KEY_ETP,
+    KEY_DISPATCH,
     KEY_VPP,
     KEY_GPUS,
     KEY_SEQ,
@@ -64,6 +66,7 @@ static const struct argp_option option_table[] = {
     {"gpus", KEY_GPUS, "N", 0, "all ranks, instead of --dp", 2},
     {"cp", KEY_CP, "N", 0, "context parallel ranks, a ring", 2},
     {"ep", KEY_EP, "N", 0, "expert parallel ranks, out of tp x cp x dp", 2},
+    {"etp", KEY_ETP, "N", 0, "tensor parallel ranks of each expert; ep x etp out of tp x cp x dp", 2},
     {"sharding", KEY_SHARDING, "WAY", 0, "ddp, zero1 (default), zero2, zero3 or fsdp, fsdp-noreshard", 2},
     {"shard", KEY_SHARD, "N", 0, "fsdp inside groups of N ranks of dp x cp, replicated across them (HSDP)", 2},
     {NULL, 0, NULL, 0, "Batch:", 3},
@@ -73,10 +76,11 @@ static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "How it is run:", 4},
     {"grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of gradients while they are reduced: bf16 (default) or fp32", 4},
     {"fp8-dispatch", KEY_FP8, NULL, 0, "tokens travel to experts in fp8, with scales", 4},
+    {"dispatch", KEY_DISPATCH, "WAY", 0, "rank (default): a token travels to each of its experts; node: once to each node, on from there", 4},
     {"imbalance", KEY_IMBALANCE, "X", 0, "tokens of the busiest rank of ep over the mean (default: 1)", 4},
     {"recompute", KEY_RECOMPUTE, "WHAT", 0, "none (default), selective or full", 4},
     {"attention", KEY_ATTENTION, "KIND", 0, "fused (default), or plain, which keeps its scores", 4},
-    {"overlap", KEY_OVERLAP, "LIST", 0, "of grad, param, p2p, shared, or none (default: grad,p2p)", 4},
+    {"overlap", KEY_OVERLAP, "LIST", 0, "of grad, param, p2p, shared, tp, a2a, or none (default: grad,p2p)", 4},
     {"bucket", KEY_BUCKET, "N", 0, "elements of a gradient bucket (default: the framework's)", 4},
     {"workload", KEY_WORKLOAD, "KIND", 0, "train (default) or weight-sync", 4},
     {"sync", KEY_SYNC, "WAY", 0, "weight-sync: broadcast (default) or all-gather", 4},
@@ -136,10 +140,12 @@ static error_t set_number(const char *option, const char *text, enum zipccl_unit
 
 static error_t set_overlap(char *list, struct zipccl_workload *w)
 {
-    static const char *const words[] = {"grad", "param", "p2p", "shared", "none", NULL};
+    static const char *const words[] = {"grad", "param", "p2p",  "shared",
+                                        "tp",   "a2a",   "none", NULL};
     char *rest = NULL;
 
     w->overlap_grad = w->overlap_param = w->overlap_p2p = w->overlap_shared = false;
+    w->overlap_tp = w->overlap_a2a = false;
     for (char *word = strtok_r(list, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
         int which = choose("--overlap", word, words);
 
@@ -149,6 +155,8 @@ static error_t set_overlap(char *list, struct zipccl_workload *w)
         w->overlap_param |= which == 1;
         w->overlap_p2p |= which == 2;
         w->overlap_shared |= which == 3;
+        w->overlap_tp |= which == 4;
+        w->overlap_a2a |= which == 5;
     }
     return 0;
 }
@@ -169,6 +177,7 @@ static bool set_count(int key, const char *arg, struct zipccl_generate_options *
         {KEY_DP, "--dp", &w->dp, NULL, 1 << 20},
         {KEY_CP, "--cp", &w->cp, NULL, 1 << 20},
         {KEY_EP, "--ep", &w->ep, NULL, 1 << 20},
+        {KEY_ETP, "--etp", &w->etp, NULL, 1 << 20},
         {KEY_SHARD, "--shard", &w->shard, NULL, 1 << 20},
         {KEY_VPP, "--vpp", &w->vpp, NULL, 1 << 20},
         {KEY_PER_NODE, "--ranks-per-node", &w->ranks_per_node, NULL, 1 << 20},
@@ -205,6 +214,7 @@ static bool set_word(int key, char *arg, struct zipccl_generate_options *o, erro
     static const char *const attentions[] = {"fused", "plain", NULL};
     static const char *const dtypes[] = {"bf16", "fp32", NULL};
     static const char *const kinds[] = {"train", "weight-sync", NULL};
+    static const char *const routes[] = {"rank", "node", NULL};
     static const char *const ways[] = {"broadcast", "all-gather", NULL};
     struct zipccl_workload *w = &o->workload;
     int i = -1;
@@ -222,6 +232,7 @@ static bool set_word(int key, char *arg, struct zipccl_generate_options *o, erro
         w->plain_attention = (i = choose("--attention", arg, attentions)) == 1;
         break;
     case KEY_GRAD_DTYPE: w->fp32_reduce = (i = choose("--grad-dtype", arg, dtypes)) == 1; break;
+    case KEY_DISPATCH: w->node_dispatch = (i = choose("--dispatch", arg, routes)) == 1; break;
     case KEY_WORKLOAD: o->sync = (i = choose("--workload", arg, kinds)) == 1; break;
     case KEY_SYNC:
         o->sync_given = true;

@@ -58,6 +58,10 @@ void zipccl_generate_print(const struct zipccl_workload *w,
             zipccl_workload_nranks(w), w->tp, w->sp ? " with SP" : "", w->pp, w->cp, w->dp);
     if (w->ep > 1)
         fprintf(out, "; EP %u", w->ep);
+    if (w->etp > 1)
+        fprintf(out, " x ETP %u", w->etp);
+    if (w->node_dispatch)
+        fprintf(out, ", a token to at most %u nodes", zipccl_workload_nodes_of_token(w));
     fprintf(out, "; %s parameters on a GPU before sharding over DP\n",
             grouped(e->parameters_on_rank, a));
     if (w->kind != ZIPCCL_WORKLOAD_TRAIN)

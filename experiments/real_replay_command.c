@@ -26,6 +26,7 @@
 
 enum {
     MAX_SETS = 64,
+    MAX_MAPS = 16,
     KEY_ON = 256,
     KEY_GAPS,
     KEY_GAP_SCALE,
@@ -35,6 +36,7 @@ enum {
     KEY_THREADS,
     KEY_RANKS_PER_NODE,
     KEY_RANKS,
+    KEY_MAP,
     KEY_CSV,
     KEY_SUMMARY,
     KEY_HTML,
@@ -49,6 +51,8 @@ struct options {
     const char *program; /* begins each error */
     const char *trace, *cluster, *cluster_dir, *sets[MAX_SETS];
     size_t nsets;
+    const char *map[MAX_MAPS];
+    size_t nmap;
     uint32_t nranks; /* that the trace is taken to; 0: those it has */
     const char *files[NUM_FILES];
     bool quiet, summary;
@@ -69,6 +73,8 @@ static const struct argp_option option_table[] = {
      "take the trace to N ranks first, a multiple or a divisor of those it has, along data "
      "parallelism; of a file to import: ranks of the world, where it does not say",
      1},
+    {"map", KEY_MAP, "GROUP=SIZE", 0,
+     "instead: members of a group of the trace, as 'trace rescale' does; may repeat", 1},
     {"ranks-per-node", KEY_RANKS_PER_NODE, "N", 0,
      "take N ranks after each other for one node (default: threads as the trace says, processes as "
      "their hosts)",
@@ -259,6 +265,16 @@ static int add_set(struct options *options, const char *text)
     return 0;
 }
 
+static int add_map(struct options *options, const char *text)
+{
+    if (options->nmap == MAX_MAPS) {
+        zipccl_usage_error(options->program, "replay: more than %d --map options", MAX_MAPS);
+        return -1;
+    }
+    options->map[options->nmap++] = text;
+    return 0;
+}
+
 static int set_trace(struct options *options, const char *text)
 {
     if (options->trace == NULL) {
@@ -278,6 +294,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_ON: failed = set_on(o, arg); break;
     case 't': failed = set_whole(o, "-t", arg, 1, 1024, &o->world.nthreads); break;
+    case KEY_MAP: failed = add_map(o, arg); break;
     case KEY_RANKS: failed = set_whole(o, "--ranks", arg, 1, 1u << 20, &o->nranks); break;
     case KEY_RANKS_PER_NODE:
         failed = set_whole(o, "--ranks-per-node", arg, 1, 65535, &o->world.ranks_per_node);
@@ -504,7 +521,8 @@ static int run(struct options *options)
     if (status == ZIPCCL_OK)
         status = zipccl_state_files_check(&options->replay.state, &error);
     if (status == ZIPCCL_OK)
-        status = zipccl_replay_input_load(options->trace, &import, 0, &input, &error);
+        status = zipccl_replay_input_load(options->trace, &import, options->map, options->nmap, 0,
+                                          &input, &error);
     if (status == ZIPCCL_OK) {
         take_from_trace(options, input.trace);
         status = zipccl_real_world_open(&options->world, &world, &error);

@@ -26,20 +26,22 @@
 enum {
     MAX_TRACES = 64,
     MAX_SETS = 64,
+    MAX_MAPS = 16,
     KEY_CSV = 256,
     KEY_HTML,
     KEY_PERFETTO,
     KEY_PERFETTO_MODE,
     KEY_PERFETTO_RANKS,
     KEY_SUMMARY,
-    KEY_CLUSTER_DIR
+    KEY_CLUSTER_DIR,
+    KEY_MAP
 };
 enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_PERFETTO, NUM_FILES };
 
 struct options {
     const char *program; /* begins each error */
-    const char *traces[MAX_TRACES], *sets[MAX_SETS];
-    size_t ntraces, nsets;
+    const char *traces[MAX_TRACES], *sets[MAX_SETS], *maps[MAX_MAPS];
+    size_t ntraces, nsets, nmaps;
     const char *cluster, *cluster_dir;
     const char *files[NUM_FILES];
     bool quiet, summary;
@@ -55,6 +57,10 @@ static const struct argp_option option_table[] = {
      "override a key of the cluster, such as nic.rate=800Gbps; may repeat", 1},
     {"cluster-dir", KEY_CLUSTER_DIR, "DIR", 0, "where named clusters are looked for", 1},
     {NULL, 0, NULL, 0, "How:", 2},
+    {"map", KEY_MAP, "GROUP=SIZE", 0,
+     "take the trace to other ranks first: members of a group there, as 'trace rescale' does; may "
+     "repeat",
+     2},
     {"mode", 'm', "MODE", 0,
      "raw, compressed, adaptive or all (default). Speedups are over raw, so compressed and "
      "adaptive "
@@ -238,6 +244,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_PERFETTO_MODE: failed = set_perfetto_mode(options, arg); break;
     case KEY_PERFETTO_RANKS: failed = set_perfetto_ranks(options, arg); break;
+    case KEY_MAP:
+        failed = add_word(options, options->maps, &options->nmaps, MAX_MAPS, arg, "--map options");
+        break;
     case KEY_SUMMARY: options->summary = true; break;
     case 'q': options->quiet = true; break;
     case ARGP_KEY_ARG:
@@ -433,8 +442,9 @@ static zipccl_status replay_one(const struct options *options, const char *path,
     zipccl_status status = ZIPCCL_OK;
 
     ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
-    ZIPCCL_TRY(zipccl_replay_input_load(
-        path, &options->import, (uint64_t)cluster.nodes * cluster.gpus_per_node, &input, error));
+    ZIPCCL_TRY(zipccl_replay_input_load(path, &options->import, options->maps, options->nmaps,
+                                        (uint64_t)cluster.nodes * cluster.gpus_per_node, &input,
+                                        error));
     for (int i = 0; status == ZIPCCL_OK && i < NUM_FILES; i++)
         status = zipccl_output_spare(&outputs[i], input.trace->samples_path, error);
     if (status == ZIPCCL_OK)

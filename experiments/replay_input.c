@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static bool is_known(const char *path)
 {
@@ -163,6 +164,19 @@ static zipccl_status check_samples(const struct zipccl_trace *trace, struct zipc
                        trace->path, trace->header.samples, trace->samples_path, strerror(errno));
 }
 
+/* Something that begins as no trace does, plain or gzip. */
+static bool begins_otherwise(const char *path)
+{
+    gzFile file = gzopen(path, "rb");
+    int first = ' ';
+
+    while (file != NULL && (first == ' ' || first == '\n' || first == '\t' || first == '\r'))
+        first = gzgetc(file);
+    if (file != NULL)
+        gzclose(file);
+    return file != NULL && first >= 0 && first != '{';
+}
+
 /* A folder may hold a trace or profiler files; the reader of traces knows of the former alone. */
 static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
                                 struct zipccl_error *error)
@@ -177,6 +191,12 @@ static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
                            "%.300s: a folder without trace.jsonl or trace.jsonl.gz and without "
                            "files to import (.json, .json.gz, .et or .et.gz), expected one",
                            path);
+    if (status == ZIPCCL_ERR_INPUT && begins_otherwise(path)) {
+        char format[ZIPCCL_IMPORT_NAME_SIZE];
+
+        if (zipccl_import_detect(path, format, sizeof format, &why) == ZIPCCL_ERR_INPUT)
+            return zipccl_fail(error, status, "%.400s; and no trace either", why.text);
+    }
     return zipccl_fail(error, status, "%s", why.text);
 }
 
@@ -188,11 +208,10 @@ static void swap(char **a, char **b)
     *b = c;
 }
 
-/* 'trace' for 'nranks' as 'zipccl trace rescale' writes it, through the file 'path'. */
-static zipccl_status rescale_through(const char *path, uint32_t nranks, struct zipccl_trace **trace,
-                                     struct zipccl_error *error)
+/* 'trace' for other ranks as 'zipccl trace rescale' writes it, through the file 'path'. */
+static zipccl_status rescale_through(const char *path, struct zipccl_rescale_options options,
+                                     struct zipccl_trace **trace, struct zipccl_error *error)
 {
-    struct zipccl_rescale_options options = {.nranks = nranks};
     struct zipccl_rescale_report report;
     struct zipccl_trace *out;
     char samples[4096];
@@ -216,26 +235,28 @@ static zipccl_status rescale_through(const char *path, uint32_t nranks, struct z
     return ZIPCCL_OK;
 }
 
-static zipccl_status rescale(uint32_t nranks, struct zipccl_trace **trace,
-                             struct zipccl_error *error)
+static zipccl_status rescale(const struct zipccl_rescale_options *options,
+                             struct zipccl_trace **trace, struct zipccl_error *error)
 {
     char folder[] = "/tmp/zipccl-replay-XXXXXX", path[sizeof folder + 16];
     zipccl_status status;
 
-    if (nranks == 0 || nranks == (*trace)->header.nranks)
+    if (options->nmap == 0 && (options->nranks == 0 || options->nranks == (*trace)->header.nranks))
         return ZIPCCL_OK;
     if (mkdtemp(folder) == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", folder, strerror(errno));
     snprintf(path, sizeof path, "%s/trace.jsonl", folder);
-    status = rescale_through(path, nranks, trace, error);
+    status = rescale_through(path, *options, trace, error);
     rmdir(folder);
     return status;
 }
 
 /* A trace of our own format, taken to the ranks that were asked for. */
 static zipccl_status load_own(const char *path, const struct zipccl_import_options *options,
+                              const char *const *map, size_t nmap,
                               struct zipccl_replay_input *input, struct zipccl_error *error)
 {
+    struct zipccl_rescale_options ranks = {.nranks = options->nranks, .map = map, .nmap = nmap};
     struct zipccl_import_options others = *options;
     const char *given;
     zipccl_status status;
@@ -249,25 +270,31 @@ static zipccl_status load_own(const char *path, const struct zipccl_import_optio
                  : zipccl_fail(error, ZIPCCL_ERR_INPUT,
                                "%.300s: is a trace; %s is for files to import", path, given);
     if (status == ZIPCCL_OK)
-        status = rescale(options->nranks, &input->trace, error);
+        status = rescale(&ranks, &input->trace, error);
     if (status != ZIPCCL_OK)
         zipccl_replay_input_release(input);
     return status;
 }
 
 zipccl_status zipccl_replay_input_load(const char *path,
-                                       const struct zipccl_import_options *options, uint64_t ngpus,
+                                       const struct zipccl_import_options *options,
+                                       const char *const *map, size_t nmap, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
                                        struct zipccl_error *error)
 {
+    struct zipccl_rescale_options ranks = {.map = map, .nmap = nmap};
     struct zipccl_import_options import = *options;
 
     memset(input, 0, sizeof *input);
     if (!is_foreign(path))
-        return load_own(path, options, input, error);
+        return load_own(path, options, map, nmap, input, error);
     input->imported = true;
-    import.likely_nranks = ngpus <= UINT32_MAX ? (uint32_t)ngpus : 0;
+    /* The cluster is as large as what the map makes of the trace, and says nothing of the file. */
+    import.likely_nranks = nmap > 0 ? 0 : ngpus <= UINT32_MAX ? (uint32_t)ngpus : 0;
     zipccl_status status = import_path(path, &import, input, error);
+
+    if (status == ZIPCCL_OK)
+        status = rescale(&ranks, &input->trace, error);
     if (status != ZIPCCL_OK)
         zipccl_replay_input_release(input);
     return status;

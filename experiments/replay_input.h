@@ -25,12 +25,14 @@ struct zipccl_replay_input {
  *
  * options  'nranks' is the world of a file to import that does not say it; a trace is taken to that
  *          many ranks (traces/rescale.h), along the groups that grow when nobody says which
+ * map      [nmap] "GROUP=SIZE", of a trace or of what was imported (traces/rescale.h)
  * ngpus   of the cluster: the world where neither file nor 'options' says it
  * ZIPCCL_ERR_INPUT also if it is a trace and other options are given, which then mean nothing; else as
  * zipccl_trace_load() and zipccl_import_to_memory().
  */
 zipccl_status zipccl_replay_input_load(const char *path,
-                                       const struct zipccl_import_options *options, uint64_t ngpus,
+                                       const struct zipccl_import_options *options,
+                                       const char *const *map, size_t nmap, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
                                        struct zipccl_error *error);
 void zipccl_replay_input_release(struct zipccl_replay_input *input);

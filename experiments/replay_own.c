@@ -13,7 +13,8 @@
 #include <string.h>
 
 zipccl_status zipccl_replay_input_load(const char *path,
-                                       const struct zipccl_import_options *options, uint64_t ngpus,
+                                       const struct zipccl_import_options *options,
+                                       const char *const *map, size_t nmap, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
                                        struct zipccl_error *error)
 {
@@ -21,8 +22,16 @@ zipccl_status zipccl_replay_input_load(const char *path,
     zipccl_status status;
 
     (void)ngpus;
+    (void)map;
     memset(input, 0, sizeof *input);
     status = zipccl_trace_load(path, &input->trace, &why);
+    if (status == ZIPCCL_OK && nmap > 0) {
+        zipccl_replay_input_release(input);
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%.300s: --map: this build takes no trace to other ranks: 'zipccl trace "
+                           "rescale' of a full build makes one",
+                           path);
+    }
     if (status == ZIPCCL_OK && options->nranks != 0 &&
         options->nranks != input->trace->header.nranks) {
         status = zipccl_fail(error, ZIPCCL_ERR_INPUT,

@@ -20,17 +20,23 @@
 
 static const char program[] = "zipccl";
 
-enum { MAX_SCALED = 64, KEY_RANKS = 0x100, KEY_SCALE };
+enum { MAX_SCALED = 64, KEY_RANKS = 0x100, KEY_SCALE, KEY_MAP };
 
 struct options {
     const char *path, *out;
     bool quiet;
     struct zipccl_rescale_options rescale;
-    const char *scaled[MAX_SCALED];
+    const char *scaled[MAX_SCALED], *map[MAX_SCALED];
+    bool *grows; /* [ngroups] of the trace */
 };
 
 static const struct argp_option option_table[] = {
     {"ranks", KEY_RANKS, "N", 0, "ranks of the new trace: a multiple or a divisor of the old ones",
+     0},
+    {"map", KEY_MAP, "GROUP=SIZE", 0,
+     "members of a group in the new trace, may be repeated; ranks follow from it. Its old size: it "
+     "stays. Groups that are not named go by the default of --scale; if one that is not of data "
+     "parallelism changes, only those do that contain all that change",
      0},
     {"scale", KEY_SCALE, "GROUP", 0,
      "groups that grow or shrink, may be repeated; default: those named dp, ddp, fsdp, edp, zero, "
@@ -49,7 +55,8 @@ static const char doc[] =
     "calls in these groups, and that of the step, are dropped. What was extrapolated is "
     "printed.\n\n"
     "Example:\n"
-    "  zipccl trace rescale step.jsonl --ranks 512 -o step512.jsonl";
+    "  zipccl trace rescale step.jsonl --ranks 512 -o step512.jsonl\n"
+    "  zipccl trace rescale step.jsonl --map dp=16 -o dp16.jsonl";
 
 static error_t set_ranks(struct options *options, const char *arg)
 {
@@ -64,19 +71,25 @@ static error_t set_ranks(struct options *options, const char *arg)
     return 0;
 }
 
+/* One more of a list that may be given several times. */
+static error_t append(const char *option, const char **list, size_t *n, const char *arg)
+{
+    if (*n == MAX_SCALED) {
+        zipccl_usage_error(program, "trace rescale: more than %d times %s", MAX_SCALED, option);
+        return ECANCELED;
+    }
+    list[(*n)++] = arg;
+    return 0;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct options *options = state->input;
 
     switch (key) {
     case KEY_RANKS: return set_ranks(options, arg);
-    case KEY_SCALE:
-        if (options->rescale.nscaled == MAX_SCALED) {
-            zipccl_usage_error(program, "trace rescale: more than %d times --scale", MAX_SCALED);
-            return ECANCELED;
-        }
-        options->scaled[options->rescale.nscaled++] = arg;
-        return 0;
+    case KEY_SCALE: return append("--scale", options->scaled, &options->rescale.nscaled, arg);
+    case KEY_MAP: return append("--map", options->map, &options->rescale.nmap, arg);
     case 'o': options->out = arg; return 0;
     case 'q': options->quiet = true; return 0;
     case ARGP_KEY_ARG:
@@ -90,15 +103,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-static bool is_scaled(const struct options *options, const struct zipccl_trace_header *h,
-                      uint32_t g)
-{
-    for (size_t i = 0; i < options->rescale.nscaled; i++)
-        if (strcmp(options->scaled[i], h->groups[g].name) == 0)
-            return true;
-    return options->rescale.nscaled == 0 && zipccl_rescale_grows(h, g);
-}
-
 static void print(const struct options *options, const struct zipccl_trace *trace,
                   const struct zipccl_rescale_report *report)
 {
@@ -109,7 +113,7 @@ static void print(const struct options *options, const struct zipccl_trace *trac
     for (uint32_t g = 0; g < h->ngroups; g++) {
         uint32_t size = h->groups[g].size;
 
-        if (is_scaled(options, h, g))
+        if (options->grows[g])
             printf(" group   %s: %" PRIu32 " members become %" PRIu64 "\n", h->groups[g].name, size,
                    (uint64_t)size * report->to / report->from);
         else
@@ -119,6 +123,10 @@ static void print(const struct options *options, const struct zipccl_trace *trac
     }
     printf(" counts  %" PRIu64 " calls move other shards (%" PRIu64 " rounded up)\n",
            report->nshards, report->nrounded);
+    if (report->ntables > 0)
+        printf(" tables  %" PRIu64 " of uneven calls: each entry in equal parts to the copies of "
+               "its member\n",
+               report->ntables);
     if (report->ntimes > 0)
         printf(" times   %" PRIu64 " recorded times of calls in other groups are dropped\n",
                report->ntimes);
@@ -130,6 +138,7 @@ static zipccl_status rescale(struct options *options, const struct zipccl_trace 
 {
     struct zipccl_output output;
     char samples[PATH_MAX];
+    uint32_t nranks;
 
     ZIPCCL_TRY(zipccl_output_check(&output, options->out, error));
     if (output.direct)
@@ -141,7 +150,7 @@ static zipccl_status rescale(struct options *options, const struct zipccl_trace 
                                         error));
         options->rescale.samples = samples;
     }
-    options->rescale.scaled = options->scaled;
+    ZIPCCL_TRY(zipccl_rescale_choose(trace, &options->rescale, options->grows, &nranks, error));
     zipccl_on_signal_remove_trace(options->out);
     zipccl_status status =
         zipccl_trace_rescale(trace, &options->rescale, options->out, report, error);
@@ -159,17 +168,24 @@ static int run(struct options *options)
 
     if (status != ZIPCCL_OK)
         return zipccl_print_error(program, status, &error);
-    status = rescale(options, trace, &report, &error);
+    options->rescale.scaled = options->scaled;
+    options->rescale.map = options->map;
+    options->grows = calloc((size_t)trace->header.ngroups + 1, sizeof *options->grows);
+    status = options->grows != NULL
+                 ? rescale(options, trace, &report, &error)
+                 : zipccl_fail(&error, ZIPCCL_ERR_NOMEM, "%s: out of memory", options->path);
     if (status == ZIPCCL_OK && !options->quiet)
         print(options, trace, &report);
     zipccl_trace_destroy(trace);
+    free(options->grows);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
 
 int zipccl_rescale_command(int argc, char **argv)
 {
     static const struct argp argp = {
-        option_table, parse_option, "TRACE --ranks N -o OUT", doc, NULL, NULL, NULL};
+        option_table, parse_option, "TRACE --ranks N|--map GROUP=SIZE -o OUT", doc, NULL,
+        NULL,         NULL};
     struct options options = {0};
     bool helped;
     int code =
@@ -179,8 +195,8 @@ int zipccl_rescale_command(int argc, char **argv)
         return code;
     if (options.path == NULL)
         return zipccl_usage_error(program, "trace rescale: name a trace");
-    if (options.rescale.nranks == 0)
-        return zipccl_usage_error(program, "trace rescale: no --ranks N given");
+    if (options.rescale.nranks == 0 && options.rescale.nmap == 0)
+        return zipccl_usage_error(program, "trace rescale: no --ranks N or --map GROUP=SIZE given");
     if (options.out == NULL)
         return zipccl_usage_error(program, "trace rescale: no -o OUT given");
     return run(&options);

@@ -31,6 +31,7 @@ struct zipccl_workload_model {
     uint32_t experts, topk;   /* 0: dense */
     uint32_t expert_ffn;      /* of one routed expert */
     uint32_t shared_ffn;      /* of all shared experts together; 0: none */
+    uint32_t node_limit;      /* nodes that the experts of a token are on at most; 0: any */
     uint32_t dense_layers;    /* that many first layers have no experts */
     bool router_bias;         /* one value an expert, not trained by gradients */
     uint32_t q_lora, kv_lora; /* MLA where kv_lora > 0; q_lora 0: q is not compressed */
@@ -116,6 +117,7 @@ struct zipccl_workload {
     struct zipccl_workload_model model;
     enum zipccl_workload_kind kind;
     uint32_t tp, pp, dp, cp, ep;
+    uint32_t etp;                            /* ranks that split each expert */
     uint32_t vpp;                            /* model chunks of a stage; 1: not interleaved */
     bool sp;                                 /* sequence parallel, over the ranks of tp */
     uint64_t seq, micro_batch, global_batch; /* tokens; sequences; sequences of a step */
@@ -126,9 +128,10 @@ struct zipccl_workload {
     bool plain_attention; /* scores are kept, as without a fused kernel */
     bool fp32_reduce;     /* gradients travel in fp32 */
     bool fp8_dispatch;    /* tokens to experts in fp8, with a scale for 128 values */
+    bool node_dispatch;   /* a token is sent once to each node that has experts of it */
     double imbalance;     /* tokens of the busiest rank over the mean; 1: balanced */
     uint64_t bucket;      /* elements of a gradient bucket; 0: as the framework does by default */
-    bool overlap_grad, overlap_param, overlap_p2p, overlap_shared;
+    bool overlap_grad, overlap_param, overlap_p2p, overlap_shared, overlap_tp, overlap_a2a;
     bool unroll;                        /* write loops of layers and micro-batches out */
     double peak_flops, mfu;             /* > 0: durations are written instead of flops */
     struct zipccl_workload_times times; /* take precedence over both */
@@ -140,6 +143,9 @@ void zipccl_workload_init(struct zipccl_workload *workload);
 
 uint64_t zipccl_workload_nranks(const struct zipccl_workload *workload);
 uint64_t zipccl_workload_micro_batches(const struct zipccl_workload *workload);
+
+/* Nodes that a token goes to at most, with 'node_dispatch'. */
+uint32_t zipccl_workload_nodes_of_token(const struct zipccl_workload *workload);
 
 /* See that model, parallelism and batch fit together: ZIPCCL_ERR_INPUT with the reason. */
 zipccl_status zipccl_workload_check(const struct zipccl_workload *workload,

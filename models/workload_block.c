@@ -14,6 +14,9 @@
 
 #define BF16 ZIPCCL_BFLOAT16
 
+/* Pieces of a call over tp that overlaps a product: TransformerEngine's default for pipelined ones. */
+#define TP_PIECES 4
+
 struct attention {
     double in, out, core; /* flops forward: up to q, k and v; output projection; core */
     double in_bytes, out_bytes, core_bytes;
@@ -62,21 +65,71 @@ void workload_part_flops(struct workload_out *o)
     o->part_flops[ZIPCCL_LAYER_HEAD] = 2 * t * m->vocab * h / tp;
 }
 
-/* A call over tp; 'width' elements a token. */
-static uint64_t exchange(struct workload_out *o, const char *label, enum zipccl_op op, double width,
-                         enum workload_use use)
+/* One of 'pieces' of a call over tp; 'width' elements a token. */
+static uint64_t exchange_piece(struct workload_out *o, const char *label, enum zipccl_op op,
+                               double width, enum workload_use use, uint64_t pieces, uint64_t after)
 {
-    uint64_t n = o->tokens * (uint64_t)width;
+    uint64_t n = o->tokens * (uint64_t)width, parts = pieces;
 
     if (op != ZIPCCL_ALL_REDUCE)
-        n = (n + o->w->tp - 1) / o->w->tp;
+        parts *= o->w->tp;
     return workload_call(o, &(struct workload_call){.label = label,
                                                     .op = op,
                                                     .group = IN_TP,
                                                     .stream = ON_TP,
                                                     .dtype = BF16,
-                                                    .count = n,
-                                                    .use = use});
+                                                    .count = (n + parts - 1) / parts,
+                                                    .use = use,
+                                                    .after = after});
+}
+
+static uint64_t exchange(struct workload_out *o, const char *label, enum zipccl_op op, double width,
+                         enum workload_use use)
+{
+    return exchange_piece(o, label, op, width, use, 1, 0);
+}
+
+/* A product that meets a call over tp. */
+struct product {
+    enum zipccl_workload_part part;
+    bool backward;
+    const char *label;
+    double flops, bytes;
+    const char *call;
+    double width;
+    enum workload_use use;
+};
+
+/* Gather the rows that the product takes; with overlap, piece by piece beside it. */
+static void gather_product(struct workload_out *o, const struct product *p)
+{
+    uint64_t first = o->last[o->stage], ids[TP_PIECES];
+
+    if (!o->w->overlap_tp) {
+        workload_wait(o, exchange(o, p->call, ZIPCCL_ALL_GATHER, p->width, p->use));
+        workload_compute(o, p->part, p->backward, p->label, p->flops, p->bytes);
+        return;
+    }
+    for (int i = 0; i < TP_PIECES; i++)
+        ids[i] = exchange_piece(o, p->call, ZIPCCL_ALL_GATHER, p->width, p->use, TP_PIECES, first);
+    for (int i = 0; i < TP_PIECES; i++) {
+        workload_wait(o, ids[i]);
+        workload_compute(o, p->part, p->backward, p->label, p->flops / TP_PIECES,
+                         p->bytes / TP_PIECES);
+    }
+}
+
+/* Scatter the sums of what the product gives, piece by piece beside it. */
+static void product_scatter(struct workload_out *o, const struct product *p)
+{
+    uint64_t id = 0;
+
+    for (int i = 0; i < TP_PIECES; i++) {
+        workload_compute(o, p->part, p->backward, p->label, p->flops / TP_PIECES,
+                         p->bytes / TP_PIECES);
+        id = exchange_piece(o, p->call, ZIPCCL_REDUCE_SCATTER, p->width, p->use, TP_PIECES, 0);
+    }
+    workload_wait(o, id);
 }
 
 static enum zipccl_op sum_op(const struct workload_out *o)
@@ -134,11 +187,33 @@ static void ring(struct workload_out *o, bool backward, double flops, double byt
     workload_end(o, c - 1);
 }
 
+/* The same with the calls of sequence parallelism beside the products at either end. */
+static void attention_forward_overlapped(struct workload_out *o, const struct attention *a)
+{
+    enum zipccl_workload_part part = ZIPCCL_LAYER_ATTENTION;
+
+    rows(o, part, false, "norm", 4);
+    gather_product(o, &(struct product){part, false, "q, k, v forward", a->in, a->in_bytes,
+                                        "gather sequence", a->width, OF_NORMED});
+    if (o->w->cp == 1)
+        workload_compute(o, part, false, "attention core forward", a->core, a->core_bytes);
+    else
+        ring(o, false, a->core, a->core_bytes, (uint64_t)(a->kv * (double)o->tokens));
+    product_scatter(o,
+                    &(struct product){part, false, "attention output forward", a->out, a->out_bytes,
+                                      "sum over tp", o->w->model.hidden, OF_HIDDEN});
+    rows(o, part, false, "residual", 6);
+}
+
 static void attention_forward(struct workload_out *o)
 {
     struct attention a = attention_of(o);
     enum zipccl_workload_part part = ZIPCCL_LAYER_ATTENTION;
 
+    if (o->w->overlap_tp) {
+        attention_forward_overlapped(o, &a);
+        return;
+    }
     enter(o, part, a.width);
     if (o->w->cp == 1) {
         workload_compute(o, part, false, "attention forward", a.in + a.core + a.out,
@@ -195,6 +270,17 @@ static void attention_backward(struct workload_out *o)
                          3 * (a.in_bytes + a.out_bytes) + 2 * a.core_bytes);
         return;
     }
+    if (o->w->overlap_tp) {
+        gather_product(o, &(struct product){part, true, "attention output backward", 2 * a.out,
+                                            3 * a.out_bytes, "gather gradient", o->w->model.hidden,
+                                            OF_HIDDEN_GRAD});
+        if (o->w->cp == 1)
+            workload_compute(o, part, true, "attention core backward", core, 2 * a.core_bytes);
+        else
+            ring(o, true, core, 2 * a.core_bytes, (uint64_t)(2 * a.kv * (double)o->tokens));
+        column_backward(o, part, a.in, 3 * a.in_bytes, a.width, true);
+        return;
+    }
     enter_backward(o);
     if (o->w->cp == 1) {
         workload_compute(o, part, true, "attention output and core backward", 2 * a.out + core,
@@ -217,12 +303,29 @@ static void mlp_work(const struct workload_out *o, bool outer, double *flops, do
     *bytes = (2 * up * h * ffn + (double)o->tokens * (4 * h + 2 * up * ffn)) / tp;
 }
 
+static void mlp_forward_overlapped(struct workload_out *o, double flops, double bytes)
+{
+    enum zipccl_workload_part part = ZIPCCL_LAYER_MLP;
+    double up = o->w->model.gated ? 2 : 1, h = o->w->model.hidden;
+
+    rows(o, part, false, "norm", 4);
+    gather_product(o, &(struct product){part, false, "MLP forward, in", flops * up / (up + 1),
+                                        bytes * up / (up + 1), "gather sequence", h, OF_NORMED});
+    product_scatter(o, &(struct product){part, false, "MLP forward, out", flops / (up + 1),
+                                         bytes / (up + 1), "sum over tp", h, OF_HIDDEN});
+    rows(o, part, false, "residual", 6);
+}
+
 void workload_mlp_forward(struct workload_out *o, bool outer)
 {
     enum zipccl_workload_part part = outer ? ZIPCCL_LAYER_MLP : ZIPCCL_LAYER_SHARED;
     double flops, bytes;
 
     mlp_work(o, outer, &flops, &bytes);
+    if (outer && o->w->overlap_tp) {
+        mlp_forward_overlapped(o, flops, bytes);
+        return;
+    }
     if (outer)
         enter(o, part, o->w->model.hidden);
     else if (o->w->sp)
@@ -246,30 +349,58 @@ void workload_mlp_backward(struct workload_out *o, bool outer)
     }
     if (o->w->sp && outer)
         workload_marker(o, ON_COMPUTE, "gradient is there");
-    enter_backward(o);
-    workload_compute(o, part, true, "output matrix backward", 2 * flops / (up + 1),
-                     3 * bytes / (up + 1));
+    if (o->w->overlap_tp && outer) {
+        gather_product(o, &(struct product){part, true, "output matrix backward",
+                                            2 * flops / (up + 1), 3 * bytes / (up + 1),
+                                            "gather gradient", o->w->model.hidden, OF_HIDDEN_GRAD});
+    } else {
+        enter_backward(o);
+        workload_compute(o, part, true, "output matrix backward", 2 * flops / (up + 1),
+                         3 * bytes / (up + 1));
+    }
     column_backward(o, part, flops * up / (up + 1), 3 * bytes * up / (up + 1), o->w->model.hidden,
                     outer);
 }
 
+void workload_moe_forward(struct workload_out *o, enum workload_phase phase,
+                          struct workload_waits *on_the_way)
+{
+    if (phase == TOKENS_OUT)
+        attention_forward(o);
+    workload_experts_forward(o, phase, on_the_way);
+}
+
+void workload_moe_backward(struct workload_out *o, enum workload_phase phase,
+                           struct workload_waits *on_the_way)
+{
+    workload_experts_backward(o, phase, on_the_way);
+    if (phase == TOKENS_HOME)
+        attention_backward(o);
+}
+
 void workload_block_forward(struct workload_out *o, bool moe)
 {
-    attention_forward(o);
+    struct workload_waits on_the_way = {{0}};
+
+    for (int phase = 0; moe && phase < NUM_PHASES; phase++)
+        workload_moe_forward(o, (enum workload_phase)phase, &on_the_way);
     if (moe)
-        workload_experts_forward(o);
-    else
-        workload_mlp_forward(o, true);
+        return;
+    attention_forward(o);
+    workload_mlp_forward(o, true);
 }
 
 void workload_block_backward(struct workload_out *o, bool moe)
 {
+    struct workload_waits on_the_way = {{0}};
+
     if (o->w->recompute == ZIPCCL_RECOMPUTE_FULL)
         workload_block_forward(o, moe);
+    for (int phase = 0; moe && phase < NUM_PHASES; phase++)
+        workload_moe_backward(o, (enum workload_phase)phase, &on_the_way);
     if (moe)
-        workload_experts_backward(o);
-    else
-        workload_mlp_backward(o, true);
+        return;
+    workload_mlp_backward(o, true);
     attention_backward(o);
 }
 

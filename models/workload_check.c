@@ -11,7 +11,7 @@
 void zipccl_workload_init(struct zipccl_workload *w)
 {
     memset(w, 0, sizeof *w);
-    w->tp = w->pp = w->dp = w->cp = w->ep = w->vpp = 1;
+    w->tp = w->pp = w->dp = w->cp = w->ep = w->etp = w->vpp = 1;
     w->micro_batch = 1;
     w->seq = 4096;
     w->imbalance = 1;
@@ -85,6 +85,25 @@ static zipccl_status check_pipeline(const struct zipccl_workload *w, struct zipc
     return ZIPCCL_OK;
 }
 
+/* Tokens sent once to each node: groups of ep have to fill several nodes. */
+static zipccl_status check_nodes(const struct zipccl_workload *w, struct zipccl_error *error)
+{
+    uint64_t block = (uint64_t)w->ep * w->etp, node = w->ranks_per_node;
+
+    if (!w->node_dispatch)
+        return ZIPCCL_OK;
+    if (node == 0)
+        REFUSE("dispatch by nodes: how many ranks share one is not known; name a cluster, or give "
+               "--ranks-per-node");
+    if (block <= node || block % node != 0 || node % w->etp != 0)
+        REFUSE("dispatch by nodes: ep %u x etp %u ranks on nodes of %u: expected several whole "
+               "nodes, and etp to divide them",
+               w->ep, w->etp, w->ranks_per_node);
+    if (w->imbalance > 1)
+        REFUSE("dispatch by nodes with imbalance: not offered, tables are of single ranks");
+    return ZIPCCL_OK;
+}
+
 static zipccl_status check_experts(const struct zipccl_workload *w, struct zipccl_error *error)
 {
     const struct zipccl_workload_model *m = &w->model;
@@ -93,17 +112,26 @@ static zipccl_status check_experts(const struct zipccl_workload *w, struct zipcc
     if (m->experts == 0) {
         if (w->ep > 1)
             REFUSE("ep %u: %s has no experts", w->ep, m->name);
-        if (w->fp8_dispatch || w->imbalance > 1)
+        if (w->etp > 1)
+            REFUSE("etp %u: %s has no experts", w->etp, m->name);
+        if (w->fp8_dispatch || w->node_dispatch || w->imbalance > 1)
             REFUSE("%s has no experts: nothing is dispatched", m->name);
         return ZIPCCL_OK;
     }
     if (m->experts % w->ep != 0)
         REFUSE("ep %u does not divide the %u experts of %s", w->ep, m->experts, m->name);
-    if (stage % w->ep != 0)
-        REFUSE("ep %u does not divide the %" PRIu64 " ranks of a stage (tp x cp x dp)", w->ep,
-               stage);
+    if (stage % ((uint64_t)w->ep * w->etp) != 0)
+        REFUSE("ep %u%s%.0u does not divide the %" PRIu64 " ranks of a stage (tp x cp x dp)", w->ep,
+               w->etp > 1 ? " x etp " : "", w->etp > 1 ? w->etp : 0, stage);
+    if (m->expert_ffn % w->etp != 0)
+        REFUSE("etp %u does not divide the width %u of an expert of %s", w->etp, m->expert_ffn,
+               m->name);
+    if (w->etp > 1 && w->imbalance > 1)
+        REFUSE("imbalance with etp %u: not offered; what its ranks gather would differ by group",
+               w->etp);
     if (w->ep == 1 && (w->fp8_dispatch || w->imbalance > 1))
         REFUSE("ep is 1: all experts are on each rank, no tokens are dispatched");
+    ZIPCCL_TRY(check_nodes(w, error));
     if (!(w->imbalance >= 1 && w->imbalance <= w->ep))
         REFUSE("imbalance %g: the busiest of ep %u ranks gets 1 to %u times the mean", w->imbalance,
                w->ep, w->ep);
@@ -157,12 +185,23 @@ static zipccl_status check_use(const struct zipccl_workload *w, struct zipccl_er
 
     if (w->kind != ZIPCCL_WORKLOAD_TRAIN &&
         (w->recompute != ZIPCCL_RECOMPUTE_NONE || w->fp32_reduce || w->fp8_dispatch ||
-         w->imbalance > 1 || w->bucket > 0 || w->overlap_param || w->overlap_shared))
+         w->node_dispatch || w->imbalance > 1 || w->bucket > 0 || w->overlap_param ||
+         w->overlap_shared || w->overlap_tp || w->overlap_a2a))
         REFUSE(
             "weight-sync sends parameters alone: recomputation, gradients, buckets, dispatch and "
             "overlap have no meaning there");
     if (w->overlap_param && (fsdp || w->sharding == ZIPCCL_SHARD_DDP))
         REFUSE("overlap param is for zero1 and zero2: ddp gathers nothing, fsdp always overlaps");
+    if (w->overlap_a2a && (w->model.experts == 0 || w->ep == 1))
+        REFUSE("overlap a2a hides the exchange of tokens over ep, and there is none");
+    if (w->overlap_a2a && (fsdp || w->sharding == ZIPCCL_SHARD_ZERO2 || w->vpp > 1 ||
+                           w->recompute == ZIPCCL_RECOMPUTE_FULL))
+        REFUSE("overlap a2a pairs passes of two micro-batches: with ddp or zero1, without vpp and "
+               "full recomputation");
+    if (w->overlap_a2a && zipccl_workload_micro_batches(w) < 2)
+        REFUSE("overlap a2a pairs passes of two micro-batches, and there is one");
+    if (w->overlap_tp && !w->sp)
+        REFUSE("overlap tp cuts the gathers and scatters of --sp; an all_reduce of tp is not cut");
     if (w->overlap_shared && w->model.shared_ffn == 0)
         REFUSE("overlap shared: %s has no shared experts", w->model.name);
     if (w->bucket > 0 && fsdp)
@@ -175,8 +214,9 @@ zipccl_status zipccl_workload_check(const struct zipccl_workload *w, struct zipc
     uint64_t n = 1;
     const uint32_t sizes[] = {w->tp, w->cp, w->dp, w->pp};
 
-    if (w->tp == 0 || w->pp == 0 || w->dp == 0 || w->cp == 0 || w->ep == 0 || w->vpp == 0)
-        REFUSE("tp, pp, dp, cp, ep and vpp have to be 1 or more");
+    if (w->tp == 0 || w->pp == 0 || w->dp == 0 || w->cp == 0 || w->ep == 0 || w->etp == 0 ||
+        w->vpp == 0)
+        REFUSE("tp, pp, dp, cp, ep, etp and vpp have to be 1 or more");
     for (int i = 0; i < 4; i++) {
         n *= sizes[i];
         if (n > 1 << 20)

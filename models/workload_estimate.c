@@ -44,6 +44,8 @@ static double in_flight(const struct zipccl_workload *w, uint32_t s)
 {
     double m = (double)zipccl_workload_micro_batches(w), n = w->pp - s;
 
+    if (w->overlap_a2a)
+        n = 2.0 * (w->pp - s);
     if (w->vpp > 1)
         n = (2.0 * (w->pp - s - 1) + (w->vpp - 1.0) * w->pp + 1) / w->vpp;
     return n < m ? n : m;
@@ -67,7 +69,7 @@ static double extra_activations(const struct zipccl_workload *w, uint32_t s)
 static void fill(const struct zipccl_workload *w, uint32_t s, struct zipccl_workload_estimate *e)
 {
     struct stage sum = add_up(w, s);
-    double dp = (double)w->dp * w->cp, edp = w->tp * dp / w->ep;
+    double dp = (double)w->dp * w->cp, edp = w->tp * dp / (w->ep * w->etp);
     double whole = sum.dense + sum.experts,
            part = sum.dense / (double)workload_shards(w) + sum.experts / edp;
     bool fsdp = w->sharding == ZIPCCL_SHARD_FSDP || w->sharding == ZIPCCL_SHARD_NORESHARD;

@@ -126,6 +126,8 @@ static void read_experts(struct reader *r, int type, struct zipccl_workload_mode
         m->expert_ffn = number(r, "moe_intermediate_size", UINT32_MAX);
         m->shared_ffn = number(r, "n_shared_experts", 0) * m->expert_ffn;
         m->dense_layers = number(r, "first_k_dense_replace", 0);
+        if (number(r, "n_group", 1) > 1)
+            m->node_limit = number(r, "topk_group", 0);
         /* The balancing bias came with V3's routing. */
         m->router_bias =
             zipccl_json_get(r->object, "topk_method") != NULL &&

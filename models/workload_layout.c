@@ -78,7 +78,7 @@ uint64_t workload_expert_params(const struct zipccl_workload *w, bool moe)
     struct zipccl_workload_counts n;
 
     zipccl_workload_count(&w->model, &n);
-    return moe ? n.expert * (w->model.experts / w->ep) : 0;
+    return moe ? (n.expert * (w->model.experts / w->ep) + w->etp - 1) / w->etp : 0;
 }
 
 uint64_t workload_root_params(const struct zipccl_workload *w, uint32_t stage)
@@ -105,7 +105,7 @@ uint64_t workload_shards(const struct zipccl_workload *w)
 uint64_t workload_owned(const struct zipccl_workload *w, uint32_t stage)
 {
     uint64_t dense = workload_root_params(w, stage), experts = 0, dp = (uint64_t)w->dp * w->cp;
-    uint64_t edp = w->tp * dp / w->ep;
+    uint64_t edp = w->tp * dp / (w->ep * w->etp);
 
     for (uint32_t c = 0; c < w->vpp; c++) {
         struct workload_range r = workload_chunk(w, c * w->pp + stage);
@@ -152,6 +152,7 @@ double workload_activation_bytes(const struct zipccl_workload *w, bool moe)
         inner += 5.0 * m->heads * (double)w->seq;
     wide = moe ? 2 * up * m->shared_ffn / t : 2 * up * m->ffn / t;
     if (moe) /* rows as sent to an expert, as widened there, and as they come back */
-        wide += m->topk * (4 * h + 2 * up * m->expert_ffn) / (w->sp ? t : 1) * w->imbalance;
+        wide +=
+            m->topk * (4 * h * w->etp + 2 * up * m->expert_ffn) / (w->sp ? t : 1) * w->imbalance;
     return tokens * (outer + inner / t + wide);
 }

@@ -122,6 +122,8 @@ zipccl_status zipccl_workload_model_check(const struct zipccl_workload_model *m,
         return wrong(from, "dense_layers", "no layer is left for the experts", error);
     if ((m->experts == 0 || m->dense_layers > 0) && m->ffn == 0)
         return wrong(from, "ffn", "0 with dense layers, expected 1 or more", error);
+    if (m->node_limit > m->experts)
+        return wrong(from, "node_limit", "more than there are experts", error);
     if (m->experts == 0 && (m->topk > 0 || m->expert_ffn > 0 || m->shared_ffn > 0 ||
                             m->dense_layers > 0 || m->router_bias))
         return wrong(from, "experts", "0, but other keys describe experts", error);

@@ -19,7 +19,11 @@ static void set_sizes(struct workload_out *o)
     o->size[IN_DP] = (uint32_t)workload_shards(w);
     o->size[IN_REPLICAS] = w->dp * w->cp / o->size[IN_DP];
     o->size[IN_EP] = w->ep;
-    o->size[IN_EDP] = w->model.experts > 0 ? o->per_stage / w->ep : 1;
+    o->size[IN_EP_NODE] = w->node_dispatch ? w->ranks_per_node / w->etp : 1;
+    o->size[IN_EP_RAIL] = w->ep / (w->node_dispatch ? o->size[IN_EP_NODE] : w->ep);
+    o->size[IN_ETP] = w->etp;
+    o->size[IN_ETP_EP] = w->etp > 1 ? w->etp * w->ep : 1;
+    o->size[IN_EDP] = w->model.experts > 0 ? o->per_stage / (w->ep * w->etp) : 1;
     o->size[IN_PP] = w->pp;
     o->size[IN_EMBED] = w->pp > 1 && w->model.tied ? 2 : 1;
     o->tokens = w->seq * w->micro_batch / w->cp;
@@ -56,16 +60,21 @@ static zipccl_status add_group(struct workload_out *o, enum workload_group which
 
 static zipccl_status add_groups(struct workload_out *o)
 {
-    static const char *const names[NUM_GROUPS] = {"world", "tp",  "cp", "dp",       "replicas",
-                                                  "ep",    "edp", "pp", "embedding"};
+    static const char *const names[NUM_GROUPS] = {"world", "tp",      "cp",       "dp",  "replicas",
+                                                  "ep",    "ep.node", "ep.rail",  "etp", "etp.ep",
+                                                  "edp",   "pp",      "embedding"};
     const struct zipccl_workload *w = o->w;
     const uint32_t strides[NUM_GROUPS] = {[IN_WORLD] = 1,
                                           [IN_TP] = 1,
                                           [IN_CP] = w->tp,
                                           [IN_DP] = w->tp,
                                           [IN_REPLICAS] = w->tp * o->size[IN_DP],
-                                          [IN_EP] = 1,
-                                          [IN_EDP] = w->ep,
+                                          [IN_EP] = w->etp,
+                                          [IN_EP_NODE] = w->etp,
+                                          [IN_EP_RAIL] = w->ranks_per_node,
+                                          [IN_ETP] = 1,
+                                          [IN_ETP_EP] = 1,
+                                          [IN_EDP] = w->ep * w->etp,
                                           [IN_PP] = o->per_stage,
                                           [IN_EMBED] = o->per_stage * (w->pp - 1)};
 
@@ -90,12 +99,16 @@ static void add_streams(struct workload_out *o)
     add_stream(o, ON_TP, o->size[IN_TP] > 1, "nccl:tp");
     add_stream(o, ON_CP, o->size[IN_CP] > 1, "nccl:cp");
     add_stream(o, ON_EP, o->size[IN_EP] > 1, "nccl:ep");
+    add_stream(o, ON_EP_RAIL, o->size[IN_EP_RAIL] > 1, "nccl:ep.rail");
+    add_stream(o, ON_ETP, o->size[IN_ETP] > 1, "nccl:etp");
     add_stream(o, ON_DP, o->size[IN_DP] > 1, "nccl:dp");
     add_stream(o, ON_REPLICAS, o->size[IN_REPLICAS] > 1, "nccl:replicas");
     add_stream(o, ON_EDP, o->size[IN_EDP] > 1, "nccl:edp");
     add_stream(o, ON_PP_FORWARD, pp, "nccl:pp:forward:even");
     add_stream(o, ON_PP_FORWARD + 1, pp && o->w->pp > 2, "nccl:pp:forward:odd");
     add_stream(o, ON_PP_FORWARD + 2, wrap, "nccl:pp:forward:wrap");
+    add_stream(o, ON_PP_ODD, pp && o->w->overlap_a2a, "nccl:pp:forward:even:2");
+    add_stream(o, ON_PP_ODD + 1, pp && o->w->overlap_a2a && o->w->pp > 2, "nccl:pp:forward:odd:2");
     add_stream(o, ON_PP_BACKWARD, pp, "nccl:pp:backward:even");
     add_stream(o, ON_PP_BACKWARD + 1, pp && o->w->pp > 2, "nccl:pp:backward:odd");
     add_stream(o, ON_PP_BACKWARD + 2, wrap, "nccl:pp:backward:wrap");
@@ -145,21 +158,27 @@ static void describe(const struct zipccl_workload *w, char *name, size_t name_si
                      size_t model_size)
 {
     const char *what = w->kind == ZIPCCL_WORKLOAD_TRAIN ? "" : "-sync";
+    char etp[24] = "";
     size_t n;
 
+    if (w->etp > 1)
+        snprintf(etp, sizeof etp, " x ETP %u", w->etp);
     n = (size_t)snprintf(name, name_size, "%s%s-tp%u-pp%u-dp%u", w->model.name, what, w->tp, w->pp,
                          w->dp);
     if (w->cp > 1)
         n += (size_t)snprintf(name + n, name_size - n, "-cp%u", w->cp);
     if (w->ep > 1)
         n += (size_t)snprintf(name + n, name_size - n, "-ep%u", w->ep);
+    if (w->etp > 1)
+        n += (size_t)snprintf(name + n, name_size - n, "-etp%u", w->etp);
     if (w->shard > 0)
         snprintf(name + n, name_size - n, "-shard%u", w->shard);
     snprintf(model, model_size,
-             "%s, %s, TP %u%s, PP %u%s, DP %u, CP %u, EP %u, sequence %llu, micro-batch %llu, "
+             "%s, %s, TP %u%s, PP %u%s, DP %u, CP %u, EP %u%s%s, sequence %llu, micro-batch %llu, "
              "%llu micro-batch%s",
              w->model.description, sharding_word(w), w->tp, w->sp ? " with SP" : "", w->pp,
-             w->vpp > 1 ? " interleaved" : "", w->dp, w->cp, w->ep, (unsigned long long)w->seq,
+             w->vpp > 1 ? " interleaved" : "", w->dp, w->cp, w->ep, etp,
+             w->node_dispatch ? " by nodes" : "", (unsigned long long)w->seq,
              (unsigned long long)w->micro_batch,
              (unsigned long long)zipccl_workload_micro_batches(w),
              zipccl_workload_micro_batches(w) == 1 ? "" : "es");

@@ -19,6 +19,10 @@ enum workload_group {
     IN_DP,
     IN_REPLICAS,
     IN_EP,
+    IN_EP_NODE, /* members of an EP group in one node, and those at one place of all nodes */
+    IN_EP_RAIL,
+    IN_ETP,
+    IN_ETP_EP, /* both: all ranks that hold the experts once */
     IN_EDP,
     IN_PP,
     IN_EMBED,
@@ -30,11 +34,14 @@ enum workload_stream {
     ON_TP,
     ON_CP,
     ON_EP,
+    ON_EP_RAIL,
+    ON_ETP,
     ON_DP,
     ON_REPLICAS,
     ON_EDP,
     ON_PP_FORWARD, /* three: even and odd boundaries, and from the last stage to the first */
-    ON_PP_BACKWARD = ON_PP_FORWARD + 3,
+    ON_PP_ODD = ON_PP_FORWARD + 3, /* two: of odd micro-batches, under overlap_a2a */
+    ON_PP_BACKWARD = ON_PP_ODD + 2,
     ON_WORLD = ON_PP_BACKWARD + 3,
     NUM_STREAMS
 };
@@ -155,9 +162,25 @@ void workload_head_forward(struct workload_out *o);
 void workload_head_backward(struct workload_out *o);
 void workload_part_flops(struct workload_out *o);
 
-/* Experts; workload_experts.c. */
-void workload_experts_forward(struct workload_out *o);
-void workload_experts_backward(struct workload_out *o);
+/*
+ * A layer with experts, forward or backward, in three parts, each up to the exchange that the next
+ * one waits for; 'on_the_way' keeps its ids.  workload_experts.c has the experts, and
+ * workload_block.c puts attention to the part that it belongs to.
+ */
+enum workload_phase { TOKENS_OUT, TOKENS_BACK, TOKENS_HOME, NUM_PHASES };
+
+struct workload_waits {
+    uint64_t ids[3];
+};
+
+void workload_experts_forward(struct workload_out *o, enum workload_phase phase,
+                              struct workload_waits *on_the_way);
+void workload_experts_backward(struct workload_out *o, enum workload_phase phase,
+                               struct workload_waits *on_the_way);
+void workload_moe_forward(struct workload_out *o, enum workload_phase phase,
+                          struct workload_waits *on_the_way);
+void workload_moe_backward(struct workload_out *o, enum workload_phase phase,
+                           struct workload_waits *on_the_way);
 /* Tokens that each member of an EP group sends to each; [ep] counts of one sender. */
 void workload_token_split(const struct zipccl_workload *w, uint64_t tokens, uint64_t *counts);
 /* An MLP between the collectives of tp; 'outer': with norm and residual. */

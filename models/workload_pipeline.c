@@ -3,7 +3,9 @@
  *
  * The order is 1F1B, or Megatron-LM's interleaved one (Narayanan et al., arXiv 2104.04473): stage s
  * of p first runs p-s-1 forward passes, interleaved 2(p-s-1) + (v-1)p, then one forward and one
- * backward in turn, then the backward passes left over.  In the middle all stages repeat the same,
+ * backward in turn, then the backward passes left over.  Where passes are paired (overlap_a2a, as
+ * DualPipe and Megatron-LM's combined 1F1B do) a forward and a backward pass run layer by layer
+ * beside each other, and stage s runs 2(p-s-1) + 1 first, so that neither has to wait.  In the middle all stages repeat the same,
  * shifted by whole micro-batches: that is written once, as a loop.  What one iteration sends and
  * the next needs, a marker in the stream of the message stands for.
  *
@@ -39,6 +41,8 @@ static uint64_t warm_up(const struct pipeline *l, uint32_t stage)
 {
     uint64_t n = l->p - stage - 1;
 
+    if (l->o->w->overlap_a2a)
+        n = 2 * n + 1;
     if (l->v > 1)
         n = l->batches == l->p ? l->total : 2 * n + (uint64_t)(l->v - 1) * l->p;
     return n < l->total ? n : l->total;
@@ -98,15 +102,30 @@ static bool source(const struct pipeline *l, uint32_t stage, const struct pass *
     return true;
 }
 
-static bool ready(const struct pipeline *l, uint32_t stage)
+/* True if the pass at 'at' is a forward one that runs beside the backward pass behind it. */
+static bool paired(const struct pipeline *l, uint32_t stage, uint64_t at)
 {
-    struct pass pass = pass_at(l, stage, l->cursor[stage]);
+    uint64_t w = warm_up(l, stage);
+
+    return l->o->w->overlap_a2a && at >= w && at < 2 * l->total - w && (at - w) % 2 == 0;
+}
+
+static bool ready_at(const struct pipeline *l, uint32_t stage, uint64_t at)
+{
+    struct pass pass = pass_at(l, stage, at);
     uint32_t from, chunk;
 
     if (!source(l, stage, &pass, &from, &chunk) || from == stage)
         return true;
     return position(l, from, pass.backward, number_of(l, pass.backward, pass.batch, chunk)) <
            l->cursor[from];
+}
+
+static bool ready(const struct pipeline *l, uint32_t stage)
+{
+    uint64_t at = l->cursor[stage];
+
+    return ready_at(l, stage, at) && (!paired(l, stage, at) || ready_at(l, stage, at + 1));
 }
 
 static void add_message(struct pipeline *l, struct message message)
@@ -125,9 +144,14 @@ static void add_message(struct pipeline *l, struct message message)
     l->messages[l->nmessages++] = message;
 }
 
-static enum workload_stream stream_of(const struct pipeline *l, bool backward, uint32_t lower)
+static enum workload_stream stream_of(const struct pipeline *l, bool backward, uint32_t lower,
+                                      uint64_t batch)
 {
     int first = backward ? ON_PP_BACKWARD : ON_PP_FORWARD;
+
+    /* Two are on the way at a time, and a loop's markers have to tell them apart. */
+    if (!backward && l->o->w->overlap_a2a && batch % 2 == 1)
+        first = ON_PP_ODD;
 
     /* Boundary 'lower' is that between stages lower and lower + 1. */
     return (enum workload_stream)(first + (lower == l->p - 1 ? 2 : lower % 2));
@@ -137,7 +161,7 @@ static enum workload_stream message_stream(const struct pipeline *l, const struc
 {
     uint32_t stage = m->virtual_stage % l->p;
 
-    return stream_of(l, m->backward, m->backward ? stage : (stage + l->p - 1) % l->p);
+    return stream_of(l, m->backward, m->backward ? stage : (stage + l->p - 1) % l->p, m->batch);
 }
 
 /* Wait for what 'pass' needs. */
@@ -167,16 +191,16 @@ static void send(struct pipeline *l, uint32_t stage, const struct pass *pass)
     vs = pass->backward ? vs - 1 : vs + 1;
     to = vs % l->p;
     lower = pass->backward ? to : stage;
-    id = workload_call(o, &(struct workload_call){.label = pass->backward
-                                                               ? "gradient to the stage before"
-                                                               : "activations to the next stage",
-                                                  .op = ZIPCCL_SENDRECV,
-                                                  .group = IN_PP,
-                                                  .stream = stream_of(l, pass->backward, lower),
-                                                  .dtype = ZIPCCL_BFLOAT16,
-                                                  .count = o->shard_tokens * o->w->model.hidden,
-                                                  .use = pass->backward ? OF_STAGE_GRAD : OF_STAGE,
-                                                  .pair = {stage, to}});
+    id = workload_call(
+        o, &(struct workload_call){.label = pass->backward ? "gradient to the stage before"
+                                                           : "activations to the next stage",
+                                   .op = ZIPCCL_SENDRECV,
+                                   .group = IN_PP,
+                                   .stream = stream_of(l, pass->backward, lower, pass->batch),
+                                   .dtype = ZIPCCL_BFLOAT16,
+                                   .count = o->shard_tokens * o->w->model.hidden,
+                                   .use = pass->backward ? OF_STAGE_GRAD : OF_STAGE,
+                                   .pair = {stage, to}});
     add_message(l, (struct message){pass->backward, vs, pass->batch, id});
     if (!o->w->overlap_p2p) {
         workload_wait(o, id);
@@ -337,6 +361,71 @@ static void run_pass(struct pipeline *l, uint32_t stage)
     send(l, stage, &pass);
 }
 
+/* A layer's forward pass beside the backward pass of another: what one waits for hides the other. */
+static void layer_pair(struct workload_out *o, uint32_t forward, uint32_t backward)
+{
+    const struct zipccl_workload *w = o->w;
+    bool f = zipccl_workload_is_moe(&w->model, forward);
+    bool b = zipccl_workload_is_moe(&w->model, backward);
+    struct workload_waits on_the_way[2] = {{{0}}, {{0}}};
+
+    for (int phase = 0; phase < NUM_PHASES; phase++) {
+        o->place = workload_place_of(w, backward);
+        if (f && b)
+            workload_moe_backward(o, (enum workload_phase)phase, &on_the_way[1]);
+        else if (phase == 0)
+            workload_block_backward(o, b);
+        o->place = workload_place_of(w, forward);
+        if (f && b)
+            workload_moe_forward(o, (enum workload_phase)phase, &on_the_way[0]);
+        else if (phase == 0)
+            workload_block_forward(o, f);
+    }
+}
+
+/* Pairs from the i-th on that are alike: layers forward in order, backward from the last on. */
+static uint32_t pairs_alike(const struct zipccl_workload *w, struct workload_range r, uint32_t i)
+{
+    uint32_t f = r.first + i, b = r.first + r.n - 1 - i, n = 1;
+
+    while (i + n < r.n && workload_run(w, f, n + 1) == n + 1 &&
+           workload_run(w, b - n, n + 1) == n + 1)
+        n++;
+    return n;
+}
+
+static void run_pair(struct pipeline *l, uint32_t stage)
+{
+    struct pass f = pass_at(l, stage, l->cursor[stage]);
+    struct pass b = pass_at(l, stage, l->cursor[stage] + 1);
+    struct workload_out *o = l->o;
+    struct workload_range r = workload_chunk(o->w, stage);
+
+    o->stage = stage;
+    receive(l, stage, &f);
+    receive(l, stage, &b);
+    if (stage == 0)
+        workload_embedding_forward(o);
+    if (stage == l->p - 1)
+        workload_head_backward(o);
+    for (uint32_t i = 0, n; i < r.n; i += n) {
+        uint64_t times;
+
+        n = pairs_alike(o->w, r, i);
+        times = o->w->unroll ? 1 : n;
+        workload_loop(o, times, "layers forward beside layers backward");
+        for (uint32_t k = 0; k < n / times; k++)
+            layer_pair(o, r.first + i + k, r.first + r.n - 1 - i - k);
+        workload_end(o, times);
+    }
+    if (stage == l->p - 1)
+        workload_head_forward(o);
+    if (stage == 0)
+        workload_embedding_backward(o);
+    send(l, stage, &f);
+    send(l, stage, &b);
+}
+
 /* Bring all stages to their targets, in an order in which each finds what it needs. */
 static bool advance(struct pipeline *l, bool dry)
 {
@@ -347,9 +436,13 @@ static bool advance(struct pipeline *l, bool dry)
         done = true;
         for (uint32_t s = 0; s < l->p; s++) {
             while (l->cursor[s] < l->target[s] && ready(l, s)) {
-                if (!dry)
+                bool pair = paired(l, s, l->cursor[s]);
+
+                if (!dry && pair)
+                    run_pair(l, s);
+                else if (!dry)
                     run_pass(l, s);
-                l->cursor[s]++;
+                l->cursor[s] += pair ? 2 : 1;
                 moved = true;
             }
             done = done && l->cursor[s] == l->target[s];
@@ -361,7 +454,10 @@ static bool advance(struct pipeline *l, bool dry)
 /* Passes of a stage in an iteration are 2 * period; where the loop starts on each stage. */
 static uint64_t period(const struct pipeline *l)
 {
-    return l->v == 1 ? 1 : (uint64_t)l->p * l->v;
+    /* Forward messages of two micro-batches are on the way between paired passes. */
+    if (l->v == 1)
+        return l->o->w->overlap_a2a ? 2 : 1;
+    return (uint64_t)l->p * l->v;
 }
 
 static uint64_t loop_start(const struct pipeline *l, uint32_t stage)
@@ -410,7 +506,7 @@ static void enter_loop(struct pipeline *l)
 
 static void write_middle(struct pipeline *l, uint64_t n)
 {
-    uint64_t size = period(l), shift = (n - 1) * (l->v == 1 ? 1 : l->p);
+    uint64_t size = period(l), shift = (n - 1) * (l->v == 1 ? size : l->p);
 
     for (uint32_t s = 0; s < l->p; s++)
         l->target[s] = loop_start(l, s);

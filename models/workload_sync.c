@@ -55,9 +55,9 @@ static zipccl_status check_sync(const struct workload_out *o, struct zipccl_erro
                            "weight-sync goes over the ranks of dp, and dp is 1");
     if (o->w->model.experts > 0 && o->size[IN_EDP] < 2)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "weight-sync: with ep %u each rank has its own experts and nobody to "
-                           "send them to",
-                           o->w->ep);
+                           "weight-sync: with ep %u and etp %u each rank has its own experts and "
+                           "nobody to send them to",
+                           o->w->ep, o->w->etp);
     return ZIPCCL_OK;
 }
 

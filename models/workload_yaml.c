@@ -56,6 +56,7 @@ static const struct key {
     NUMBER(topk, false),
     NUMBER(expert_ffn, false),
     NUMBER(shared_ffn, false),
+    NUMBER(node_limit, false),
     NUMBER(dense_layers, false),
     SWITCH(router_bias),
     NUMBER(q_lora, false),

@@ -153,15 +153,17 @@ static zipccl_status put_timed(struct exporting *e, const struct zipccl_event *e
     return chakra_write_node(e->writer, &out);
 }
 
-/* Bytes of the full tensor; of an uneven all-to-all what the rank sends to all. */
-static uint64_t full_size(const struct exporting *e, const struct zipccl_event *event)
+/*
+ * Bytes that the rank puts in, as ASTRA-sim 2 takes "comm_size" (its ring passes that on whole in a
+ * gather, in n parts in a scatter) and as PyTorch's converter writes it.
+ */
+static uint64_t input_size(const struct exporting *e, const struct zipccl_event *event)
 {
     const struct zipccl_trace_header *h = &e->trace->header;
     uint32_t n = h->groups[event->group].size;
     uint64_t size = zipccl_dtype_size(event->dtype), sum = 0;
 
     switch (event->op) {
-    case ZIPCCL_ALL_GATHER:
     case ZIPCCL_REDUCE_SCATTER:
     case ZIPCCL_ALLTOALL: return event->count * n * size;
     case ZIPCCL_ALLTOALLV:
@@ -192,6 +194,26 @@ static void name_call(const struct zipccl_event *event, char *out, size_t size)
              reduces ? redops[event->redop] : "", zipccl_dtype_name(event->dtype));
 }
 
+/* What PyTorch's execution traces call a tensor of the type. */
+static const char *tensor_name(enum zipccl_dtype dtype)
+{
+    static const char *const names[ZIPCCL_NUM_DTYPES] = {
+        [ZIPCCL_BFLOAT16] = "Tensor(c10::BFloat16)",
+        [ZIPCCL_FLOAT16] = "Tensor(c10::Half)",
+        [ZIPCCL_FLOAT32] = "Tensor(float)",
+        [ZIPCCL_FLOAT64] = "Tensor(double)",
+        [ZIPCCL_FLOAT8_E4M3] = "Tensor(c10::Float8_e4m3fn)",
+        [ZIPCCL_FLOAT8_E5M2] = "Tensor(c10::Float8_e5m2)",
+        [ZIPCCL_INT8] = "Tensor(signed char)",
+        [ZIPCCL_UINT8] = "Tensor(unsigned char)",
+        [ZIPCCL_INT32] = "Tensor(int)",
+        [ZIPCCL_UINT32] = "Tensor(unsigned int)",
+        [ZIPCCL_INT64] = "Tensor(long int)",
+        [ZIPCCL_UINT64] = "Tensor(unsigned long int)"};
+
+    return names[dtype];
+}
+
 static zipccl_status put_collective(struct exporting *e, const struct zipccl_event *event,
                                     const char *pg)
 {
@@ -206,9 +228,11 @@ static zipccl_status put_collective(struct exporting *e, const struct zipccl_eve
     out.name = name;
     out.type = CHAKRA_COLL;
     out.comm = comms[event->op];
-    out.nbytes = (int64_t)full_size(e, event);
+    out.nbytes = (int64_t)input_size(e, event);
     out.pg = pg;
     out.dtype = zipccl_dtype_name(event->dtype);
+    out.elements = out.nbytes / (int64_t)zipccl_dtype_size(event->dtype);
+    out.tensor = tensor_name(event->dtype);
     out.root = event->op == ZIPCCL_BROADCAST ? (int64_t)event->root : -1;
     return chakra_write_node(e->writer, &out);
 }
@@ -238,6 +262,8 @@ static zipccl_status put_pairs(struct exporting *e, const struct zipccl_event *e
             out.tag = (int32_t)(number & INT32_MAX);
             out.pg = pg;
             out.dtype = zipccl_dtype_name(event->dtype);
+            out.elements = (int64_t)event->count;
+            out.tensor = tensor_name(event->dtype);
             ZIPCCL_TRY(chakra_write_node(e->writer, &out));
         }
     }

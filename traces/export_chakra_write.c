@@ -199,13 +199,17 @@ static void gather(struct attributes *a, const struct chakra_out *out)
     add_number(a, "duration_ns", out->ns);
     if (out->communication)
         add_flag(a, "communication", true);
-    if (out->flops >= 0)
-        add_number(a, "num_ops", out->flops < 9e18 ? (int64_t)out->flops : INT64_MAX);
-    if (out->hbm_bytes >= 0) {
+    if (out->flops >= 0 || out->hbm_bytes >= 0)
+        add_number(a, "num_ops",
+                   out->flops < 0      ? 0
+                   : out->flops < 9e18 ? (int64_t)out->flops
+                                       : INT64_MAX);
+    /* ASTRA-sim wants both of compute by its roofline, and skips what moves nothing. */
+    if (out->hbm_bytes >= 0 || out->flops == 0) {
         Zipccl__ChakraAttribute *to = add(a, "tensor_size");
 
         to->value_case = ZIPCCL__CHAKRA_ATTRIBUTE__VALUE_UINT64_VAL;
-        to->uint64_val = (uint64_t)out->hbm_bytes;
+        to->uint64_val = out->hbm_bytes > 0 ? (uint64_t)out->hbm_bytes : 0;
     }
     add_number(a, "comm_type", out->comm);
     add_number(a, "comm_size", out->nbytes);
@@ -221,6 +225,8 @@ static void gather(struct attributes *a, const struct chakra_out *out)
 zipccl_status chakra_write_node(struct chakra_writer *w, const struct chakra_out *out)
 {
     Zipccl__ChakraNode node = ZIPCCL__CHAKRA_NODE__INIT;
+    Zipccl__ChakraTensors inputs = ZIPCCL__CHAKRA_TENSORS__INIT;
+    char shapes[40], types[48];
     struct attributes a = {.n = 0};
     size_t n;
 
@@ -236,6 +242,13 @@ zipccl_status chakra_write_node(struct chakra_writer *w, const struct chakra_out
         node.duration_micros = (uint64_t)us;
     }
     gather(&a, out);
+    if (out->tensor != NULL) {
+        snprintf(shapes, sizeof shapes, "[[%" PRId64 "]]", out->elements);
+        snprintf(types, sizeof types, "['%s']", out->tensor);
+        inputs.shapes = shapes;
+        inputs.types = types;
+        node.inputs = &inputs;
+    }
     node.attr = a.list;
     node.n_attr = a.n;
     n = zipccl__chakra_node__get_packed_size(&node);

@@ -20,6 +20,8 @@ struct chakra_out {
     int64_t comm, nbytes, src, dst, root;
     int32_t tag;
     const char *pg, *dtype;
+    const char *tensor; /* type of the one input, as PyTorch says it; NULL: none */
+    int64_t elements;   /* of it */
     double flops, hbm_bytes;
     bool communication; /* of which the time is all that is known */
 };

@@ -32,7 +32,7 @@ struct graph {
     double *seconds, *flops, *hbm; /* [nsegments] */
     bool closed;                   /* the last segment must not grow */
     bool host_comm;
-    uint64_t guessed, rounded, unsized, untimed, memory, others, last_line;
+    uint64_t guessed, rounded, gathers, unsized, untimed, memory, others, last_line;
 };
 
 static zipccl_status nomem(const struct graph *g)
@@ -161,11 +161,9 @@ static struct kineto_meta meta_of(struct graph *g, const struct chakra_node *n)
                   m.coll != KINETO_OTHER;
     count = n->nbytes > 0 ? (uint64_t)n->nbytes / size + ((uint64_t)n->nbytes % size != 0) : 0;
     g->rounded += n->nbytes > 0 && (uint64_t)n->nbytes % size != 0;
-    /* Of a gather the full tensor is what everybody has at the end. */
-    if (m.coll == KINETO_ALL_GATHER && !n->inputs)
-        m.out = count;
-    else
-        m.in = count;
+    /* ASTRA-sim sends all of it in each step of a gather; who has not told inputs may differ. */
+    g->gathers += m.coll == KINETO_ALL_GATHER && !n->inputs && m.sized;
+    m.in = count;
     if (n->type != CHAKRA_COLL && peer >= 0 && peer < UINT32_MAX) {
         m.first = 0; /* for the size of the world */
         m.stride = 1;
@@ -424,6 +422,9 @@ static zipccl_status count_guesses(struct graph *g, uint64_t cycles, uint64_t mi
                                    "bf16; option dtype sets another"));
     ZIPCCL_TRY(zipccl_import_count(at, true, "rounded", 0, g->rounded,
                                    "sizes that are no whole number of elements: rounded up"));
+    ZIPCCL_TRY(zipccl_import_count(at, true, "gather size", 0, g->gathers,
+                                   "all-gathers without input tensors: comm_size is taken for what "
+                                   "a rank puts in, as ASTRA-sim does"));
     ZIPCCL_TRY(zipccl_import_count(at, true, "no size", 0, g->unsized,
                                    "communication without comm_type or comm_size: its time is "
                                    "kept, without time it is left out"));

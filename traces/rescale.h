@@ -14,9 +14,12 @@
 #include "traces/trace.h"
 
 struct zipccl_rescale_options {
-    uint32_t nranks;           /* a multiple of the trace's, or a divisor */
+    uint32_t nranks;           /* a multiple of the trace's, or a divisor; 0: as 'map' says */
     const char *const *scaled; /* [nscaled] names of sets that grow; NULL: see below */
     size_t nscaled;
+    const char *const
+        *map; /* [nmap] "NAME=SIZE": the set has groups of SIZE; the old one: it stays */
+    size_t nmap;
     const char *samples; /* as the header shall have it; NULL: none */
 };
 
@@ -25,6 +28,7 @@ struct zipccl_rescale_report {
     uint64_t nshards;  /* calls (lines) whose count was changed */
     uint64_t nrounded; /* of those, counts that did not divide */
     uint64_t ntimes;   /* recorded times that were dropped, as they were of other groups */
+    uint64_t ntables;  /* tables of uneven calls that were spread over other members */
 };
 
 /*
@@ -36,9 +40,22 @@ struct zipccl_rescale_report {
 bool zipccl_rescale_grows(const struct zipccl_trace_header *header, uint32_t group);
 
 /*
- * Write 'trace' for options->nranks ranks to 'out_path'.  ZIPCCL_ERR_INPUT if the ranks do not
- * divide, a name is none of a set's, an uneven or pairwise call is in a set that grows, or a set or
- * event that stays would be cut.
+ * Which sets grow or shrink, and to how many ranks the trace goes.  Sets that neither 'scaled' nor
+ * 'map' name go by the rule above; where a map changes a set of another parallelism, of those only
+ * sets whose groups contain all that change, such as the world's.
+ *
+ * grows  [header.ngroups]
+ *
+ * ZIPCCL_ERR_INPUT as zipccl_trace_rescale().
+ */
+zipccl_status zipccl_rescale_choose(const struct zipccl_trace *trace,
+                                    const struct zipccl_rescale_options *options, bool *grows,
+                                    uint32_t *nranks, struct zipccl_error *error);
+
+/*
+ * Write 'trace' for the ranks that were asked for to 'out_path'.  ZIPCCL_ERR_INPUT if the ranks do
+ * not divide, a name is none of a set's, sizes of 'map' do not agree with each other or with
+ * 'nranks', a pairwise call is in a set that grows, or a set or event that stays would be cut.
  */
 zipccl_status zipccl_trace_rescale(const struct zipccl_trace *trace,
                                    const struct zipccl_rescale_options *options,

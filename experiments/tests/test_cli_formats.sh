@@ -72,9 +72,21 @@ cmp -s one.csv other.csv || failed "replay --ranks differs: $(diff one.csv other
 works "rescaled from 64 to 128 ranks" "$zipccl" replay "$moe" --ranks 128 -c "$a100" --set nodes=16 -f t0 --ratio 1.4
 refuses "64 ranks to 96" "$zipccl" replay "$moe" --ranks 96 -c "$a100" --set nodes=12 -f t0
 works "128 to 64 ranks" "$zipccl" trace rescale moe128.jsonl --ranks 64 -o moe64.jsonl
+# The same by the size of a group; also of what is imported on the way.
+works "dp: 64 members become 128" "$zipccl" trace rescale "$moe" --map dp=128 --map ep=64 -o map128.jsonl
+cmp moe128.jsonl map128.jsonl || failed "--map dp=128 is not --ranks 128"
+works "64 to 128 ranks" "$zipccl" replay "$moe" --map dp=128 -c "$a100" --set nodes=16 -f t0 --ratio 1.4
+works "64 to 128 ranks" "$zipccl" replay ranks --map world=128 -c "$a100" --set nodes=16 -f t0 --ratio 1.4
+works "ep: 64 members become 128" "$zipccl" trace rescale "$moe" --map ep=128 -o ep128.jsonl
+works "dp: 64 members become 128" "$zipccl" trace rescale "$moe" --map ep=128 -o ep128.jsonl
+refuses "makes 128 ranks, expected 256" "$zipccl" trace rescale "$moe" --ranks 256 --map dp=128 -o x.jsonl
+refuses "expected NAME=SIZE" "$zipccl" replay "$moe" --map dp -c "$a100" -f t0
 refuses "64 ranks to 96" "$zipccl" trace rescale "$moe" --ranks 96 -o x.jsonl
 refuses "no such group" "$zipccl" trace rescale "$moe" --ranks 128 --scale tp -o x.jsonl
 refuses "expected 1 to 1048576" "$zipccl" trace rescale "$moe" --ranks many -o x.jsonl
-refuses "no --ranks" "$zipccl" trace rescale "$moe" -o x.jsonl
+refuses "no --ranks N or --map" "$zipccl" trace rescale "$moe" -o x.jsonl
 refuses "overwrite" "$zipccl" trace rescale moe64.jsonl --ranks 128 -o moe64.jsonl
+# What is of no tool that is known is told so, not as a broken trace.
+printf 'num_ranks 2\n\nrank 0 {\n}\n' >tree.goal
+refuses "no known format" "$zipccl" replay tree.goal -c "$a100" -f t0
 finish

@@ -105,6 +105,27 @@ for options in "--pp 4 --global-batch 12" "--pp 2 --vpp 2 --tp 2 --sp --global-b
     [ "$(wc -l <loop.jsonl)" -lt "$(wc -l <copy.jsonl)" ] || failed "$options: no line saved"
 done
 
+# ---- experts: the same for passes in pairs, and what is hidden makes the step shorter
+sed 's/^name: tiny/name: few/; s/^ffn: .*/&\nexperts: 8\ntopk: 2\nexpert_ffn: 64/' tiny.yaml >few.yaml
+moe() {
+    local name=$1
+    shift
+    works "" $generate -m few.yaml --seq 4096 --times times.yaml "$@" -q --samples none -o "$name.jsonl"
+    works "" "$zipccl" replay "$name.jsonl" -c h100-8x8-400g --set nodes=4 --set gpus_per_node=2 --set nic.per_node=2 -m raw -f t0 --ratio 1.3 -q -J "$name.json"
+    sed -n 's/.*"step_time_raw_s": \([0-9.e-]*\).*/\1/p' "$name.json"
+}
+experts="--pp 2 --dp 4 --ep 4 --global-batch 44 --ranks-per-node 2"
+pairs=$(moe pairs $experts --overlap grad,p2p,a2a)
+copies=$(moe copies $experts --overlap grad,p2p,a2a --unroll)
+apart=$(moe apart $experts)
+nodes=$(moe nodes $experts --dispatch node)
+awk -v a="$pairs" -v b="$copies" 'BEGIN {exit !(a != "" && a - b < 1e-9 * a && b - a < 1e-9 * a)}' ||
+    failed "steps in pairs: '$pairs' s as loops, '$copies' s as copies"
+awk -v a="$pairs" -v b="$apart" 'BEGIN {exit !(a != "" && a < b)}' || failed "in pairs '$pairs' s, apart '$apart' s"
+[ -n "$nodes" ] && grep -q '"ep.rail"' nodes.jsonl || failed "no dispatch by nodes"
+works "EP 2 x ETP 2" $generate -m few.yaml --tp 2 --sp --dp 2 --ep 2 --etp 2 --overlap grad,tp --samples none -o etp.jsonl
+refuses "several whole nodes" $generate -m few.yaml --dp 4 --ep 4 --ranks-per-node 4 --dispatch node -o x.jsonl
+
 # ---- the same step as the bundled one, which was written by other code, takes the same time
 works "" $generate -m llama2-7b --sharding fsdp --dp 64 -c $a100 -q -o seven.jsonl
 for name in seven.jsonl "$llama"; do

@@ -234,6 +234,18 @@ Test(workload, what_does_not_fit_together_is_refused)
     x = dense, x.cp = 3, refuse(x, "cp 3");
     x = dense, x.ep = 2, refuse(x, "has no experts");
     x = dense, x.fp8_dispatch = true, refuse(x, "nothing is dispatched");
+    x = dense, x.etp = 2, refuse(x, "etp 2: llama3-70b has no experts");
+    x = moe, x.ep = 4, x.etp = 4, refuse(x, "ep 4 x etp 4 does not divide the 8 ranks");
+    x = moe, x.ep = 2, x.etp = 2, x.imbalance = 1.5, refuse(x, "imbalance with etp 2");
+    x = moe, x.ep = 8, x.node_dispatch = true, x.ranks_per_node = 0, refuse(x, "is not known");
+    x = moe, x.ep = 8, x.node_dispatch = true, refuse(x, "several whole nodes");
+    x = moe, x.ep = 8, x.node_dispatch = true, x.ranks_per_node = 4, x.imbalance = 2;
+    refuse(x, "tables are of single ranks");
+    x = dense, x.overlap_a2a = true, refuse(x, "and there is none");
+    x = moe, x.ep = 8, x.overlap_a2a = true, refuse(x, "and there is one");
+    x = moe, x.ep = 8, x.overlap_a2a = true, x.sharding = ZIPCCL_SHARD_ZERO2;
+    refuse(x, "with ddp or zero1");
+    x = dense, x.tp = 8, x.overlap_tp = true, refuse(x, "an all_reduce of tp is not cut");
     x = dense, x.shard = 2, refuse(x, "for training with fsdp");
     x = dense, x.sharding = ZIPCCL_SHARD_FSDP, x.shard = 3,
     refuse(x, "expected a divisor of dp x cp");

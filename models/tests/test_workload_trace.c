@@ -139,6 +139,36 @@ Test(workload_trace, hsdp_rescaled_is_hsdp_of_more_copies)
     step_free(&s);
 }
 
+/* More data parallelism inside each stage of a pipeline, and of experts, is numbered as made up. */
+Test(workload_trace, pipelines_rescaled_keep_their_stages)
+{
+    static const char *const names[] = {"llama3-8b", "qwen3-30b-a3b"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct zipccl_workload w = workload_of(names[i], 4);
+        struct zipccl_trace *other;
+        struct step s, t;
+
+        w.tp = 2;
+        w.sp = true;
+        w.pp = 4;
+        w.ep = i == 1 ? 4 : 1;
+        w.global_batch = 4 * 6;
+        s = step_of(&w);
+        w.dp = 8;
+        w.global_batch = 8 * 6;
+        t = step_of(&w);
+        other = rescaled(s.trace, 64);
+        expect_same_step(other, t.trace);
+        zipccl_trace_destroy(other);
+        other = rescaled(t.trace, 32);
+        expect_same_step(other, s.trace);
+        zipccl_trace_destroy(other);
+        step_free(&s);
+        step_free(&t);
+    }
+}
+
 /* Every all-reduce over copies waits for its own reduce-scatter, and the norm for the last one. */
 Test(workload_trace, hsdp_waits_for_the_shard)
 {
@@ -389,11 +419,22 @@ static const struct {
     const char *model;
     uint32_t tp, pp, dp, cp, ep, vpp, batches;
     double imbalance;
+    uint32_t etp;
+    bool nodes, tp_overlap, a2a;
 } ways[] = {
-    {"qwen3-0.6b", 1, 1, 4, 1, 1, 1, 6, 1},      {"qwen3-0.6b", 2, 4, 1, 1, 1, 1, 9, 1},
-    {"qwen3-0.6b", 1, 4, 1, 2, 1, 2, 16, 1},     {"qwen3-0.6b", 1, 3, 2, 1, 1, 1, 2, 1},
-    {"qwen3-0.6b", 1, 2, 1, 1, 1, 3, 4, 1},      {"qwen3-30b-a3b", 1, 2, 4, 1, 4, 1, 5, 1},
-    {"qwen3-30b-a3b", 2, 1, 2, 1, 4, 1, 3, 1.5}, {"deepseek-v3", 1, 4, 4, 1, 4, 2, 8, 1},
+    {"qwen3-0.6b", 1, 1, 4, 1, 1, 1, 6, 1, 1, false, false, false},
+    {"qwen3-0.6b", 2, 4, 1, 1, 1, 1, 9, 1, 1, false, false, false},
+    {"qwen3-0.6b", 1, 4, 1, 2, 1, 2, 16, 1, 1, false, false, false},
+    {"qwen3-0.6b", 1, 3, 2, 1, 1, 1, 2, 1, 1, false, false, false},
+    {"qwen3-0.6b", 1, 2, 1, 1, 1, 3, 4, 1, 1, false, false, false},
+    {"qwen3-30b-a3b", 1, 2, 4, 1, 4, 1, 5, 1, 1, false, false, false},
+    {"qwen3-30b-a3b", 2, 1, 2, 1, 4, 1, 3, 1.5, 1, false, false, false},
+    {"deepseek-v3", 1, 4, 4, 1, 4, 2, 8, 1, 1, false, false, false},
+    {"deepseek-v3", 1, 1, 16, 1, 16, 1, 3, 1, 1, true, false, false},
+    {"qwen3-30b-a3b", 2, 1, 4, 1, 2, 1, 3, 1, 2, false, true, false},
+    {"qwen3-0.6b", 2, 2, 1, 2, 1, 1, 6, 1, 1, false, true, false},
+    {"qwen3-30b-a3b", 1, 1, 4, 1, 4, 1, 7, 1, 1, false, false, true},
+    {"deepseek-v3", 1, 4, 4, 1, 4, 1, 19, 1, 1, false, false, true},
 };
 
 Test(workload_trace, loops_stand_for_copies_and_hold_the_models_work)
@@ -409,6 +450,10 @@ Test(workload_trace, loops_stand_for_copies_and_hold_the_models_work)
         w.pp = ways[i].pp;
         w.cp = ways[i].cp;
         w.ep = ways[i].ep;
+        w.etp = ways[i].etp;
+        w.node_dispatch = ways[i].nodes;
+        w.overlap_tp = ways[i].tp_overlap;
+        w.overlap_a2a = ways[i].a2a;
         w.vpp = ways[i].vpp;
         w.imbalance = ways[i].imbalance;
         w.global_batch = ways[i].dp * ways[i].batches;

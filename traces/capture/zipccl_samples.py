@@ -53,7 +53,7 @@ def class_of(call, group):
                "send": ("p2p", "pp.grad" if call.backward else "pp.hidden")}
     op, what = default[call.op]
     if call.label:
-        what = "".join(c if c.isalnum() else "_" for c in call.label)
+        what = "".join(c if c.isalnum() or c == "." else "_" for c in call.label)
     if call.dtype not in ("bf16", "fp16"):
         what += "_" + call.dtype
     return ".".join(x for x in (op, what, parallel) if x)

@@ -125,12 +125,12 @@ static struct zipccl_trace *import(const char *const *paths, size_t n, uint32_t 
     return trace;
 }
 
-Test(import_chakra, sizes_are_of_the_full_tensor_unless_inputs_are_told)
+Test(import_chakra, sizes_are_of_what_a_rank_puts_in)
 {
     char path[SCRATCH_PATH];
     const char *paths[] = {path};
     struct zipccl_trace *t;
-    static const uint64_t counts[] = {100, 400, 100, 100, 400, 1};
+    static const uint64_t counts[] = {400, 400, 100, 100, 400, 1};
 
     begin();
     put(1, CHAKRA_COLL, 0, 0, 0, NULL, COLL(CHAKRA_ALL_GATHER, 800, ));
@@ -149,6 +149,7 @@ Test(import_chakra, sizes_are_of_the_full_tensor_unless_inputs_are_told)
         cr_expect_eq(t->events[i].count, counts[i], "%zu", i);
     cr_expect_eq(t->events[6].kind, ZIPCCL_EVENT_COMMUNICATION, "known by its time alone");
     cr_expect_eq(expected_counted(&report, "dtype"), 4, "the second is told, a barrier has none");
+    cr_expect_eq(expected_counted(&report, "gather size"), 1);
     cr_expect_eq(expected_counted(&report, "other op"), 1);
     cr_expect_eq(expected_counted(&report, "no size"), 1);
     zipccl_trace_destroy(t);
@@ -224,7 +225,7 @@ Test(import_chakra, groups_come_from_the_file_beside)
     t = import(paths, 3, 0);
     cr_expect_eq(t->header.nranks, 4);
     cr_assert_eq(t->nevents, 1);
-    cr_expect_eq(t->events[0].count, 200);
+    cr_expect_eq(t->events[0].count, 400);
     cr_expect_eq(t->header.groups[0].ranks[1], 2);
     cr_expect_eq(t->header.groups[0].nparts, 2);
     zipccl_trace_destroy(t);

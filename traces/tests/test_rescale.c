@@ -25,6 +25,12 @@ static struct zipccl_rescale_report report;
     "{\"id\":" id ",\"kind\":\"collective\",\"op\":\"" op "\",\"group\":\"" group "\",\"dtype\":"  \
     "\"bf16\",\"count\":" count ",\"stream\":\"a\",\"recorded_s\":1e-3" more "}\n"
 
+/* A group of three of four ranks. */
+#define ODD                                                                                        \
+    "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"t\",\"provenance\":\"generated\","      \
+    "\"generator\":\"test\",\"nranks\":4,\"streams\":[\"compute\"],\"groups\":[{\"name\":\"odd\"," \
+    "\"ranks\":[[0,1,2]]}]}\n"
+
 static const char text[] = HEADER
     "{\"id\":1,\"kind\":\"compute\",\"duration_by_rank_s\":[1,2,3,4]}\n" CALL("2", "all_gather",
                                                                               "dp", "101", "")
@@ -43,14 +49,19 @@ static struct zipccl_trace *load(const char *name, const char *bytes)
     return trace;
 }
 
-static struct zipccl_trace *rescale(const struct zipccl_trace *t, uint32_t nranks)
+static struct zipccl_trace *rescale_by(const struct zipccl_trace *t,
+                                       struct zipccl_rescale_options options)
 {
-    struct zipccl_rescale_options options = {.nranks = nranks};
     char out[SCRATCH_PATH];
 
     cr_assert_eq(zipccl_trace_rescale(t, &options, scratch_path(out, "o.jsonl"), &report, &error),
                  ZIPCCL_OK, "%s", error.text);
     return load("o.jsonl", NULL);
+}
+
+static struct zipccl_trace *rescale(const struct zipccl_trace *t, uint32_t nranks)
+{
+    return rescale_by(t, (struct zipccl_rescale_options){.nranks = nranks});
 }
 
 Test(rescale, data_parallel_groups_grow_and_others_are_copied)
@@ -110,15 +121,95 @@ Test(rescale, what_cannot_be_is_refused)
     refused(t, 0, NULL, "4 ranks to 0");
     refused(t, 8, "ep", "group ep: no such group");
     refused(t, 1, NULL, "group tp: it stays and would be cut");
-    refused(t, 2, "tp", "group tp: it does not shrink evenly");
+    zipccl_trace_destroy(t);
+    t = load("t.jsonl", ODD "{\"kind\":\"end\",\"events\":0}\n");
+    refused(t, 2, "odd", "group odd: it does not shrink evenly");
     zipccl_trace_destroy(t);
     t = load("t.jsonl", HEADER CALL("1", "sendrecv", "dp", "4",
                                     ",\"pairs\":[[0,1]]") "{\"kind\":\"end\",\"events\":1}\n");
-    refused(t, 8, NULL, "group dp: a call that is uneven or in pairs");
+    refused(t, 8, NULL, "group dp: a call in pairs");
     zipccl_trace_destroy(t);
     t = load("t.jsonl", HEADER "{\"id\":1,\"kind\":\"compute\",\"ranks\":[3],\"duration_s\":1}\n"
                                "{\"kind\":\"end\",\"events\":1}\n");
     refused(t, 2, NULL, "event 1 is of ranks that are not in the new world");
+    zipccl_trace_destroy(t);
+}
+
+static void map_refused(const struct zipccl_trace *t, uint32_t nranks, const char *one,
+                        const char *other, const char *found)
+{
+    const char *map[] = {one, other};
+    struct zipccl_rescale_options options = {
+        .nranks = nranks, .map = map, .nmap = other != NULL ? 2 : 1};
+    char out[SCRATCH_PATH];
+
+    cr_expect_eq(zipccl_trace_rescale(t, &options, scratch_path(out, "x.jsonl"), &report, &error),
+                 ZIPCCL_ERR_INPUT, "%s", one);
+    cr_expect_not_null(strstr(error.text, found), "%s", error.text);
+}
+
+Test(rescale, a_map_says_which_groups_grow_and_how_far)
+{
+    static const char *const dp[] = {"dp=6"}, *const tp[] = {"tp=4"}, *const down[] = {"tp=1"};
+    struct zipccl_trace *t = load("t.jsonl", text);
+    struct zipccl_trace *o = rescale_by(t, (struct zipccl_rescale_options){.map = dp, .nmap = 1});
+
+    cr_expect(o->header.nranks == 12 && report.to == 12);
+    cr_expect(o->header.groups[0].size == 2 && o->header.groups[1].size == 6);
+    cr_expect_eq(o->events[1].count, 34, "a third of 101, rounded up");
+    cr_expect_eq(o->events[3].count, 100);
+    zipccl_trace_destroy(o);
+    /* Ranks 0,1 | 2,3 become 0 to 3 | 4 to 7; dp, which nobody named, has other copies. */
+    o = rescale_by(t, (struct zipccl_rescale_options){.map = tp, .nmap = 1});
+    cr_expect(o->header.nranks == 8 && o->header.groups[0].size == 4);
+    cr_expect(o->header.groups[0].ranks[3] == 3 && o->header.groups[0].ranks[4] == 4);
+    cr_expect(o->header.groups[1].size == 2 && o->header.groups[1].nparts == 4);
+    cr_expect(o->header.groups[1].ranks[0] == 0 && o->header.groups[1].ranks[1] == 4);
+    cr_expect_eq(o->events[0].duration_by_rank_s[4], 3, "a copy of rank 2");
+    cr_expect_eq(o->events[1].count, 101);
+    cr_expect_eq(o->events[3].count, 50);
+    zipccl_trace_destroy(o);
+    o = rescale_by(t, (struct zipccl_rescale_options){.map = down, .nmap = 1});
+    cr_expect(o->header.nranks == 2 && o->header.groups[0].size == 1);
+    cr_expect_eq(o->events[0].duration_by_rank_s[1], 3);
+    cr_expect_eq(o->events[3].count, 200);
+    zipccl_trace_destroy(o);
+    map_refused(t, 0, "dp=5", NULL, "expected a multiple or a divisor");
+    map_refused(t, 0, "dp=4", "tp=8", "makes 16 ranks, expected 8");
+    map_refused(t, 4, "dp=4", NULL, "makes 8 ranks, expected 4");
+    map_refused(t, 0, "dp=4", "dp=8", "named twice");
+    map_refused(t, 0, "dp=2", NULL, "changes no group");
+    map_refused(t, 0, "ep=2", NULL, "group ep: no such group");
+    map_refused(t, 0, "dp", NULL, "expected NAME=SIZE");
+    map_refused(t, 0, "dp=x", NULL, "expected NAME=SIZE");
+    map_refused(t, 0, "dp=0", NULL, "expected NAME=SIZE");
+    zipccl_trace_destroy(t);
+}
+
+/* Member 0 sends 5 to itself and 3 to the other, member 1 sends 1 and 4. */
+Test(rescale, tables_of_uneven_calls_are_spread_and_lose_nothing)
+{
+    static const uint64_t wide[] = {3, 2, 2, 1, 1, 2, 0, 2, 3, 2, 2, 1, 1, 2, 0, 2};
+    struct zipccl_trace *t = load(
+        "t.jsonl",
+        "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"t\",\"provenance\":\"generated\","
+        "\"generator\":\"test\",\"nranks\":2,\"streams\":[\"compute\"],\"groups\":[{\"name\":"
+        "\"world\",\"size\":2}],\"splits\":[{\"name\":\"s\",\"counts\":[[5,3],[1,4]]}]}\n"
+        "{\"id\":1,\"kind\":\"collective\",\"op\":\"alltoallv\",\"group\":\"world\",\"dtype\":"
+        "\"bf16\",\"count\":5,\"splits\":\"s\",\"stream\":\"compute\"}\n"
+        "{\"kind\":\"end\",\"events\":1}\n");
+    struct zipccl_trace *o = rescale(t, 4), *back = rescale(o, 2);
+    const struct zipccl_trace_splits *s = &o->header.splits[0];
+
+    cr_assert_eq(s->size, 4);
+    for (int i = 0; i < 16; i++)
+        cr_expect_eq(s->counts[i], wide[i], "%d: %lu", i, (unsigned long)s->counts[i]);
+    cr_expect(o->events[0].count == 3 && report.ntables == 1);
+    cr_assert_eq(back->header.splits[0].size, 2);
+    cr_expect_arr_eq(back->header.splits[0].counts, t->header.splits[0].counts,
+                     4 * sizeof(uint64_t));
+    zipccl_trace_destroy(back);
+    zipccl_trace_destroy(o);
     zipccl_trace_destroy(t);
 }
 

@@ -52,3 +52,9 @@ zipccl_criterion_test(test_trace_use SOURCES tests/test_trace_use.c tests/scratc
     LIBS zipccl_traces)
 add_test(NAME samples COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/check_samples.sh
     $<TARGET_FILE:make_samples>)
+# Another reader of what is exported; the exporter itself runs under sanitizers above.
+if(ZIPCCL_WITH_SIM AND NOT ZIPCCL_SANITIZE)
+    add_test(NAME chakra_read COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/run_protobuf.sh
+        $<TARGET_FILE:zipccl> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(chakra_read PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+endif()

@@ -243,6 +243,66 @@ def fsdp(folder):
         zipccl("trace", "check", os.path.join(folder, out))
 
 
+def coalesced(folder):
+    """Calls made together: each is one call of the trace, and a wait for all holds back what follows."""
+    def body(rank, out):
+        c10d, group = dist.distributed_c10d, dist.group.WORLD
+        with zipccl_capture.capture(out, steps=[0]) as cap:
+            # a ring, each rank sends to the next and receives from the one before
+            for work in dist.batch_isend_irecv([
+                    dist.P2POp(dist.isend, torch.full((6,), float(rank)), (rank + 1) % 3),
+                    dist.P2POp(dist.irecv, torch.empty(6), (rank + 2) % 3)]):
+                work.wait()
+            both = [torch.ones(10), torch.ones(20)]
+            if hasattr(dist, "all_reduce_coalesced"):
+                dist.all_reduce_coalesced(both)
+            else:
+                group.allreduce_coalesced(both).wait()
+            assert both[1].tolist() == [3.0] * 20
+            # inside torch's manager, which newer versions make of one call, older of several
+            reqs, sums = [], [torch.ones(7), torch.ones(9)]
+            if "reqs" in c10d._coalescing_manager.__wrapped__.__code__.co_varnames:
+                with c10d._coalescing_manager(group, reqs):
+                    reqs += [dist.all_reduce(t, async_op=True) for t in sums]
+                for work in reqs:
+                    work.wait()
+            else:
+                with c10d._coalescing_manager(group):
+                    for t in sums:
+                        dist.all_reduce(t)
+            assert [t[0].item() for t in sums] == [3.0, 3.0]
+            if hasattr(dist, "all_gather_coalesced"):
+                dist.all_gather_coalesced([[torch.empty(4), torch.empty(5)] for _ in range(3)],
+                                          [torch.ones(4), torch.ones(5)])
+            for name, out_n, in_n in (("allgather_into_tensor_coalesced", 3, 1),
+                                      ("reduce_scatter_tensor_coalesced", 1, 3)):
+                method = getattr(group, name, None)  # FSDP2 and Megatron call these
+                if method is not None:
+                    with contextlib.suppress(RuntimeError):  # gloo of some versions has none
+                        method([torch.empty(out_n * n) for n in (8, 16)],
+                               [torch.ones(in_n * n) for n in (8, 16)]).wait()
+            cap.step()
+
+    out = os.path.join(folder, "out")
+    for _, told in ranks(3, body, folder):
+        assert not told, told
+    header, events = trace(out)
+    seen = [(c["op"], c["count"]) for c in calls(events)]
+    rings = [c for c in calls(events) if c["op"] == "sendrecv"]
+    members = {g["name"]: g.get("ranks", [list(range(3))]) for g in header["groups"]}
+    pairs = [(part[a], part[b]) for c in rings for part in members[c["group"]]
+             for a, b in c["pairs"]]
+    assert sorted(pairs) == [(0, 1), (1, 2), (2, 0)], (pairs, rings, header["groups"])
+    assert all(c["count"] == 6 for c in rings), rings
+    for n in (10, 20, 7, 9):
+        assert seen.count(("all_reduce", n)) == 1, (n, seen)
+    if hasattr(dist, "all_gather_coalesced"):
+        assert seen.count(("all_gather", 4)) == 1 and seen.count(("all_gather", 5)) == 1, seen
+    last = [c["id"] for c in calls(events) if c["op"] == "all_reduce"][-1]
+    assert any(last in e.get("deps", []) for e in events), "nothing waits for the last sum"
+    zipccl("trace", "check", out)
+
+
 def stays_out_of_the_way(folder):
     """Errors of the job pass, those of the capture do not."""
     def body(rank, out):
@@ -397,7 +457,7 @@ def training_script(folder):
         zipccl("trace", "check", out)
 
 
-CASES = [every_operation, ddp, fsdp, stays_out_of_the_way, streams_of_a_device, environment, training_script]
+CASES = [every_operation, ddp, fsdp, coalesced, stays_out_of_the_way, streams_of_a_device, environment, training_script]
 
 
 def main():
