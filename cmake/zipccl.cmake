@@ -111,9 +111,20 @@ function(zipccl_criterion_test name)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
-# zipccl_plain_test(NAME LIBS... SOURCES file... [ARGS ...]) - a program whose exit code is the verdict
+# What ThreadSanitizer has something to say about: `cmake --build F --target tests_with_threads`,
+# `ctest -L threads`.
+add_custom_target(tests_with_threads)
+
+# zipccl_threads_test(TEST TARGET...) - it has threads, and these programs and libraries are run by it
+function(zipccl_threads_test test)
+    set_property(TEST ${test} APPEND PROPERTY LABELS threads)
+    add_dependencies(tests_with_threads ${ARGN})
+endfunction()
+
+# zipccl_plain_test(NAME LIBS... SOURCES file... [ARGS ...] [THREADS]) - a program whose exit code is the
+# verdict; THREADS where it has threads of its own
 function(zipccl_plain_test name)
-    cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
+    cmake_parse_arguments(T "THREADS" "TIMEOUT" "SOURCES;LIBS;ARGS" ${ARGN})
     if(NOT ZIPCCL_WITH_TESTS)
         return()
     endif()
@@ -125,4 +136,7 @@ function(zipccl_plain_test name)
         set(T_TIMEOUT 300)
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
+    if(T_THREADS)
+        zipccl_threads_test(${name} ${name})
+    endif()
 endfunction()

@@ -90,7 +90,7 @@ if(NOT ZIPCCL_WITH_TESTS)
 endif()
 zipccl_criterion_test(test_perf SOURCES tests/test_perf.c world_no_nccl.c
     LIBS zipccl_real zipccl::yajl)
-zipccl_plain_test(test_real SOURCES tests/test_real.c world_no_nccl.c
+zipccl_plain_test(test_real THREADS SOURCES tests/test_real.c world_no_nccl.c
     LIBS zipccl_real zipccl_plan_file)
 add_test(NAME cli_perf COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli_perf.sh
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

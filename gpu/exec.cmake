@@ -43,20 +43,22 @@ target_link_libraries(zipccl_host_kernels PUBLIC zipccl_core zipccl::cuda_header
 set(ZIPCCL_GPU_HOST_TEST zipccl_gpu_test zipccl_gpu zipccl_host_kernels zipccl_nccl_linked zipccl_emu)
 foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults
         test_gpu_many test_gpu_overlap)
-    zipccl_plain_test(${test} SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
+    zipccl_plain_test(${test} THREADS SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()
-zipccl_plain_test(test_gpu_gate SOURCES tests/test_gpu_gate.c tests/test_gpu_gate_faults.c LIBS ${ZIPCCL_GPU_HOST_TEST})
+zipccl_plain_test(test_gpu_gate THREADS SOURCES tests/test_gpu_gate.c tests/test_gpu_gate_faults.c
+    LIBS ${ZIPCCL_GPU_HOST_TEST})
 set_target_properties(test_gpu_gate PROPERTIES LINKER_LANGUAGE CXX)
 add_test(NAME test_gpu_plans_gate COMMAND test_gpu_plans gate WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+zipccl_threads_test(test_gpu_plans_gate test_gpu_plans)
 if(TARGET zipccl_traces) # which reads captured tensors
-    zipccl_plain_test(test_gpu_wire SOURCES ${PROJECT_SOURCE_DIR}/tests/test_gpu_wire.c LIBS zipccl_traces
+    zipccl_plain_test(test_gpu_wire THREADS SOURCES ${PROJECT_SOURCE_DIR}/tests/test_gpu_wire.c LIBS zipccl_traces
         ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(test_gpu_wire PROPERTIES LINKER_LANGUAGE CXX)
 endif()
 if(TARGET zipccl_gpu_encode_emu AND TARGET zipccl_gpu_decode_emu)
     # The kernels themselves on the emulator: fewer plans.
-    zipccl_plain_test(test_gpu_plans_emulated SOURCES tests/test_gpu_plans.c ARGS few
+    zipccl_plain_test(test_gpu_plans_emulated THREADS SOURCES tests/test_gpu_plans.c ARGS few
         LIBS zipccl_gpu_test zipccl_gpu zipccl_nccl_linked zipccl_gpu_encode_emu
         zipccl_gpu_decode_emu)
     set_target_properties(test_gpu_plans_emulated PROPERTIES LINKER_LANGUAGE CXX)

@@ -12,6 +12,7 @@
 #include "core/exec.h"
 #include "core/executor.h"
 #include "core/strategy.h"
+#include "core/tests/race_checked.h"
 #include "core/transport_mem.h"
 
 #include <pthread.h>

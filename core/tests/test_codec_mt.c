@@ -114,7 +114,7 @@ static void check_messages(struct zipccl_pool *pool, struct room *b)
     static const size_t sizes[] = {0, 5, 65536, 16384 * 8 + 777, MOST};
     struct data_random random = {5};
     for (size_t t = 0; t < DATA_NUM_TYPES; t++)
-        for (int kind = 0; kind < DATA_NUM_KINDS; kind += SANITIZED ? 3 : 1)
+        for (int kind = 0; kind < DATA_NUM_KINDS; kind += RACE_CHECKED ? 5 : SANITIZED ? 3 : 1)
             for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
                 size_t n = sizes[s], bound = zipccl_bound(data_types[t], n);
                 data_fill_type(data_types[t], (enum data_kind)kind, &random, 0.6, b->elements, n);
@@ -346,7 +346,7 @@ static void check_arguments(struct zipccl_pool *pool)
 int main(void)
 {
     static const uint32_t nthreads[] = {2, 3, 1, 7};
-    for (size_t i = 0; i < (SANITIZED ? 2 : 4); i++) {
+    for (size_t i = RACE_CHECKED; i < (SANITIZED ? 2 : 4); i++) {
         enum zipccl_isa isa = i == 1 && !SANITIZED ? ZIPCCL_ISA_SCALAR : zipccl_isa_best();
         struct room b = room_open(isa);
         struct zipccl_pool *pool;

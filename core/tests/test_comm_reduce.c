@@ -86,6 +86,8 @@ static bool run_calls(struct job *job, unsigned *ncalls)
     bool ok = true;
 
     for (unsigned k = 0; k < 2 * 2 * 2 * 2 * 5 && ok; k++) {
+        if (RACE_CHECKED && k / 16 != 3 && k % 7 != 0)
+            continue;
         job->c = (struct reduce_case){.op = k & 1 ? ZIPCCL_ALL_REDUCE : ZIPCCL_REDUCE_SCATTER,
                                       .dtype = k & 2 ? ZIPCCL_FLOAT32 : ZIPCCL_BFLOAT16,
                                       .redop = k & 4 ? ZIPCCL_AVG : ZIPCCL_SUM,

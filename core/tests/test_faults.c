@@ -112,7 +112,8 @@ static void run_flips(const char *strategy, enum zipccl_op op, enum kind kind, u
                       .fault = FAULT_FLIP};
 
     for (job.message = 0; job.message < 6; job.message++)
-        for (job.byte = 0; job.byte < 2 * COUNT; job.byte += job.byte < 40 ? 1 : 331)
+        for (job.byte = 0; job.byte < 2 * COUNT;
+             job.byte += (job.byte < 40 ? 1 : 331) * (RACE_CHECKED ? 5 : 1))
             run_fault(&job, 3, outcome);
 }
 

@@ -285,7 +285,8 @@ static unsigned run_world(const struct world *w, unsigned *ncases)
                                       .in_place = k & 8,
                                       .world = w};
 
-                if (!w->t[0]->ops->has_native(w->t[0], c.op, c.dtype, c.redop))
+                if (!w->t[0]->ops->has_native(w->t[0], c.op, c.dtype, c.redop) ||
+                    (RACE_CHECKED && (d + redop + k) % 4 != 0))
                     continue;
                 zipccl_transport_mem_reset_bytes(w->t[0]);
                 ++*ncases;

@@ -11,6 +11,7 @@
 
 #include "core/codec.h"
 #include "core/tests/codec_data.h"
+#include "core/tests/race_checked.h"
 #include "gpu/kernels.h"
 
 #include <stdio.h>

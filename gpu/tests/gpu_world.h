@@ -9,23 +9,12 @@
 #ifndef ZIPCCL_GPU_TESTS_GPU_WORLD_H
 #define ZIPCCL_GPU_TESTS_GPU_WORLD_H
 
+#include "core/tests/race_checked.h"
 #include "gpu/gpu_state.h"
 
 #include <pthread.h>
 
 #define MAX_RANKS 8u
-
-/* Under ThreadSanitizer, which is many times slower, tests run through fewer cases. */
-#if defined(__SANITIZE_THREAD__)
-#define RACE_CHECKED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RACE_CHECKED 1
-#endif
-#endif
-#ifndef RACE_CHECKED
-#define RACE_CHECKED 0
-#endif
 
 struct gpu_world;
 

@@ -139,6 +139,9 @@ void start_block(Engine *e, Block *b, uint64_t index)
     if (!l->order.empty()) {
         index = l->order[index];
     }
+    if (b->fibers.capacity() < n) {
+        std::vector<Fiber>().swap(b->fibers); /* the pristine fiber has not seen who read it end */
+    }
     void *here = race_enter_pristine(e); /* threads read their coordinates there */
     b->fibers.resize(n);
     b->warps.resize((n + 31) / 32);

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -128,7 +127,6 @@ struct Engine {
     const void *main_bottom;
     size_t main_size;
     void *main_race, *pristine; /* TSan fibers; 'pristine' allocates and never acquires */
-    std::deque<void *> dead;    /* TSan fibers of exited threads */
 };
 
 extern thread_local Engine *engine;

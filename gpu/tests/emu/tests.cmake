@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests.cmake - tests of the emulator and of the doubles
 zipccl_kernels(emu_compact SOURCES compact.cu)
-zipccl_plain_test(test_emu_compact SOURCES test_compact.cpp LIBS emu_compact_emu)
+zipccl_plain_test(test_emu_compact THREADS SOURCES test_compact.cpp LIBS emu_compact_emu)
 
 add_library(emu_nccl_rank STATIC nccl_rank.cpp)
 target_link_libraries(emu_nccl_rank PUBLIC zipccl_emu)
-zipccl_plain_test(test_emu_nccl SOURCES test_nccl.cpp LIBS emu_nccl_rank)
-zipccl_plain_test(test_emu_nccl_errors SOURCES test_nccl_errors.cpp LIBS zipccl_emu)
-zipccl_plain_test(test_emu_cuda SOURCES test_cuda.cpp LIBS zipccl_emu)
+zipccl_plain_test(test_emu_nccl THREADS SOURCES test_nccl.cpp LIBS emu_nccl_rank)
+zipccl_plain_test(test_emu_nccl_errors THREADS SOURCES test_nccl_errors.cpp LIBS zipccl_emu)
+zipccl_plain_test(test_emu_cuda THREADS SOURCES test_cuda.cpp LIBS zipccl_emu)
 if(ZIPCCL_HAVE_MPI)
     add_executable(test_emu_nccl_mpi test_nccl_mpi.cpp)
     if(ZIPCCL_SANITIZE MATCHES "address")
@@ -22,6 +22,7 @@ if(ZIPCCL_HAVE_MPI)
             $<TARGET_FILE:test_emu_nccl_mpi> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         set_tests_properties(test_emu_nccl_mpi_${n} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77
             PROCESSORS ${n})
+        zipccl_threads_test(test_emu_nccl_mpi_${n} test_emu_nccl_mpi)
     endforeach()
 endif()
 
