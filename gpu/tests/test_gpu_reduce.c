@@ -251,12 +251,10 @@ static void test_resolve(void)
 /* For ThreadSanitizer: each kernel, several blocks. */
 static void test_few(void)
 {
-    for (size_t t = 0; t < 3; t++) {
-        gpu_schedule(t + 1);
-        test_decode_add(added[t], (enum zipccl_effort)(t % 2), 17000);
-        test_plain(added[t], 5003, t);
-        test_sum(added[t], 17000, 3, 2);
-    }
+    gpu_schedule(1);
+    test_decode_add(added[0], ZIPCCL_EFFORT_FAST, 17000);
+    test_plain(added[1], 5003, 1);
+    test_sum(added[2], 17000, 2, 1);
 }
 
 int main(void)
