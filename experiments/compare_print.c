@@ -210,11 +210,7 @@ zipccl_status zipccl_compare_json(const struct zipccl_compare *c, FILE *out,
     yajl_gen_config(gen, yajl_gen_indent_string, "  ");
     yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
     yajl_gen_map_open(gen);
-    zipccl_put_key(gen, "schema");
-    yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "name", "zipccl.compare");
-    zipccl_put_integer(gen, "version", 1);
-    yajl_gen_map_close(gen);
+    zipccl_put_schema(gen, "zipccl.compare", 1);
     zipccl_put_string(gen, "kind", c->predicts ? "predicted-measured" : "before-after");
     zipccl_put_key(gen, "first");
     put_file(gen, c->first);

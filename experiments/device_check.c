@@ -283,11 +283,7 @@ static zipccl_status write_json(const struct check *c, FILE *out, struct zipccl_
     yajl_gen_config(gen, yajl_gen_beautify, 1);
     yajl_gen_config(gen, yajl_gen_print_callback, print_text, (void *)out);
     yajl_gen_map_open(gen);
-    zipccl_put_key(gen, "schema");
-    yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "name", "zipccl.device_check");
-    zipccl_put_integer(gen, "version", 1);
-    yajl_gen_map_close(gen);
+    zipccl_put_schema(gen, "zipccl.device_check", 1);
     zipccl_put_string(gen, "kind",
                       ZIPCCL_DEVICE_EMULATED ? "emulated, not run on a GPU" : "measured");
     put_bool(gen, "emulated", ZIPCCL_DEVICE_EMULATED);

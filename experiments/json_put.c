@@ -69,6 +69,15 @@ void zipccl_put_integer(yajl_gen gen, const char *key, unsigned long long value)
     yajl_gen_number(gen, digits, (size_t)n);
 }
 
+void zipccl_put_schema(yajl_gen gen, const char *name, unsigned version)
+{
+    zipccl_put_key(gen, "schema");
+    yajl_gen_map_open(gen);
+    zipccl_put_string(gen, "name", name);
+    zipccl_put_integer(gen, "version", version);
+    yajl_gen_map_close(gen);
+}
+
 void zipccl_put_number(yajl_gen gen, const char *key, double value, bool present)
 {
     char digits[40];

@@ -20,6 +20,9 @@ void zipccl_put_key(yajl_gen gen, const char *key);
 void zipccl_put_string(yajl_gen gen, const char *key, const char *value);
 void zipccl_put_integer(yajl_gen gen, const char *key, unsigned long long value);
 
+/* The key "schema" of a result file: {"name": name, "version": version}. */
+void zipccl_put_schema(yajl_gen gen, const char *name, unsigned version);
+
 /* The shortest digits that read back as 'value'; null if it is not 'present' or not finite. */
 void zipccl_put_number(yajl_gen gen, const char *key, double value, bool present);
 

@@ -126,11 +126,7 @@ static void put_row(yajl_gen gen, const struct cells *cells, const struct zipccl
 
 static void put_head(yajl_gen gen, const struct zipccl_perf_result *result)
 {
-    zipccl_put_key(gen, "schema");
-    yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "name", ZIPCCL_PERF_SCHEMA_NAME);
-    zipccl_put_integer(gen, "version", ZIPCCL_PERF_SCHEMA_VERSION);
-    yajl_gen_map_close(gen);
+    zipccl_put_schema(gen, ZIPCCL_PERF_SCHEMA_NAME, ZIPCCL_PERF_SCHEMA_VERSION);
     zipccl_put_string(gen, "kind", result->measured ? "measured" : "simulated");
     zipccl_put_string(gen, "on", result->on);
     zipccl_put_integer(gen, "nranks", result->nranks);

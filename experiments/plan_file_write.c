@@ -63,11 +63,7 @@ zipccl_status zipccl_plan_file_write(const struct zipccl_plan *plan, uint32_t no
     yajl_gen_config(gen, yajl_gen_indent_string, " ");
     yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
     yajl_gen_map_open(gen);
-    zipccl_put_key(gen, "schema");
-    yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "name", ZIPCCL_PLAN_FILE_SCHEMA);
-    zipccl_put_integer(gen, "version", ZIPCCL_PLAN_FILE_VERSION);
-    yajl_gen_map_close(gen);
+    zipccl_put_schema(gen, ZIPCCL_PLAN_FILE_SCHEMA, ZIPCCL_PLAN_FILE_VERSION);
     zipccl_put_string(gen, "digest", digest);
     zipccl_put_string(gen, "strategy", plan->strategy);
     zipccl_put_integer(gen, "nodes", nodes);

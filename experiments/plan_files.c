@@ -184,11 +184,7 @@ zipccl_status zipccl_plan_json(const struct zipccl_plan_report *report, FILE *ou
     yajl_gen_config(gen, yajl_gen_indent_string, "  ");
     yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
     yajl_gen_map_open(gen);
-    zipccl_put_key(gen, "schema");
-    yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "name", ZIPCCL_PLAN_SCHEMA_NAME);
-    zipccl_put_integer(gen, "version", ZIPCCL_PLAN_SCHEMA_VERSION);
-    yajl_gen_map_close(gen);
+    zipccl_put_schema(gen, ZIPCCL_PLAN_SCHEMA_NAME, ZIPCCL_PLAN_SCHEMA_VERSION);
     put_question(gen, report);
     zipccl_put_key(gen, "candidates");
     yajl_gen_array_open(gen);

@@ -285,11 +285,7 @@ static void put_why(yajl_gen gen, const struct zipccl_replay_result *result)
 static void put_result(yajl_gen gen, const struct zipccl_replay_result *result)
 {
     yajl_gen_map_open(gen);
-    zipccl_put_key(gen, "schema");
-    yajl_gen_map_open(gen);
-    zipccl_put_string(gen, "name", ZIPCCL_REPLAY_SCHEMA_NAME);
-    zipccl_put_integer(gen, "version", ZIPCCL_REPLAY_SCHEMA_VERSION);
-    yajl_gen_map_close(gen);
+    zipccl_put_schema(gen, ZIPCCL_REPLAY_SCHEMA_NAME, ZIPCCL_REPLAY_SCHEMA_VERSION);
     zipccl_put_string(gen, "kind", result->measured ? "measured" : "simulated");
     zipccl_put_string(gen, "fidelity", result->fidelity);
     put_trace(gen, result);

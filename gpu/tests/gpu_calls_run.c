@@ -159,3 +159,11 @@ bool gpu_case_right(struct gpu_rank *r, const struct gpu_case *c, struct gpu_buf
     gpu_download(r, b->recv, c->op == ZIPCCL_REDUCE_SCATTER ? to : b->d_recv, b->recv_nbytes);
     return memcmp(b->recv, b->want, b->recv_nbytes) == 0;
 }
+
+void gpu_count_captured(void *context, const char *text)
+{
+    struct gpu_rank *r = context;
+
+    EXPECT(r, strstr(text, "captured") != NULL);
+    r->notices++;
+}

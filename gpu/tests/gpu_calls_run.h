@@ -44,4 +44,7 @@ zipccl_status gpu_case_call(struct gpu_rank *r, const struct gpu_case *c, struct
 /* Wait for it; true if every byte is as it must be. */
 bool gpu_case_right(struct gpu_rank *r, const struct gpu_case *c, struct gpu_buffers *b);
 
+/* A 'notice' of options, with the rank as its context: counts them, each must be about capture. */
+void gpu_count_captured(void *context, const char *text);
+
 #endif

@@ -27,18 +27,6 @@ extern "C" {
 #define NSMS   2
 #define FILLER 0xa5
 
-/* ThreadSanitizer takes half a second a launch: max ratio runs through fewer cases there. */
-#if defined(__SANITIZE_THREAD__)
-#define RACE_CHECKED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RACE_CHECKED 1
-#endif
-#endif
-#ifndef RACE_CHECKED
-#define RACE_CHECKED 0
-#endif
-
 typedef std::vector<uint8_t> bytes;
 
 static const char *what_now = "";

@@ -90,12 +90,6 @@ static void reasons(struct gpu_rank *r, void *context)
     zipccl_gpu_destroy(gpu);
 }
 
-static void count_notice(void *context, const char *text)
-{
-    EXPECT((struct gpu_rank *)context, strstr(text, "captured") != NULL);
-    ((struct gpu_rank *)context)->notices++;
-}
-
 /* Capture two calls, replay them twice with other data, and call eagerly in between. */
 static void capture(struct gpu_rank *r, void *context)
 {
@@ -110,7 +104,7 @@ static void capture(struct gpu_rank *r, void *context)
 
     (void)context;
     gpu_test_options(r, &options);
-    options.notice = count_notice;
+    options.notice = gpu_count_captured;
     options.notice_context = r;
     gpu = open_comm(r, &options);
     host = gpu_host_comm(r, &options);

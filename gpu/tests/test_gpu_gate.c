@@ -188,12 +188,6 @@ static bool graphs(void)
     return ok;
 }
 
-static void count_notice(void *context, const char *text)
-{
-    EXPECT((struct gpu_rank *)context, strstr(text, "captured") != NULL);
-    ((struct gpu_rank *)context)->notices++;
-}
-
 /* A plan that exchanges sizes cannot be in a graph: plain NCCL, and the user is told. */
 static void exact_is_plain(struct gpu_rank *r, void *context)
 {
@@ -211,7 +205,7 @@ static void exact_is_plain(struct gpu_rank *r, void *context)
     gpu_test_options(r, &options);
     options.strategy = "exact direct";
     options.gate = ZIPCCL_GATE_CAPTURE;
-    options.notice = count_notice;
+    options.notice = gpu_count_captured;
     options.notice_context = r;
     gpu = gate_comm(r, r->nccl, &options);
     host = gpu_host_comm(r, &options);
