@@ -8,7 +8,7 @@ if(ZIPCCL_HAVE_EMULATOR)
     # The kernel for bf16 as it is on sm_80; its objects come before those of the library.
     zipccl_emulated_kernels(gpu_encode_sm80 SOURCES encode_bf16.cu)
     target_compile_definitions(gpu_encode_sm80 PRIVATE ENC_FORGETS)
-    zipccl_plain_test(test_gpu_encode_sm80 THREADS SOURCES tests/test_encode.cpp
+    zipccl_plain_test(test_gpu_encode_sm80 SOURCES tests/test_encode.cpp
         ${PROJECT_SOURCE_DIR}/core/tests/codec_data.c $<TARGET_OBJECTS:gpu_encode_sm80>
         ARGS bf16 LIBS zipccl_gpu_encode_emu zipccl_core)
 endif()

@@ -229,7 +229,8 @@ static void endless_wait_is_reported(void)
     o.word_ms = 30;
     emu_set_options(&o);
     CHECK_OK(cudaMalloc((void **)&word, 4));
-    CHECK_OK(cudaMemset(word, 0, 4));
+    CHECK_OK(cudaMemset(word, 0, 4)); /* which does not wait, nor does the stream 'f.a' for it */
+    CHECK_OK(cudaDeviceSynchronize());
     CHECK_OK(driver("cuStreamWaitValue32")(f.a, (CUdeviceptr)word, 7, CU_STREAM_WAIT_VALUE_EQ));
     CHECK_EQ(cudaStreamSynchronize(f.a), cudaErrorLaunchTimeout);
     CHECK(strstr(emu_error(), "waits for ever") && strstr(emu_error(), "asked for with 7"));
