@@ -38,6 +38,31 @@ static uint64_t largest(const struct zipccl_trace_splits *table)
     return most;
 }
 
+/* A root is a number in its group, before which other members have come or gone. */
+static zipccl_status move_root(const struct rescaling *r, struct zipccl_event *e)
+{
+    const struct zipccl_trace_group *g = &r->trace->header.groups[e->group];
+    uint32_t root = UINT32_MAX;
+
+    for (uint32_t p = 0; p < g->nparts; p++) {
+        const uint32_t *from = g->ranks + (size_t)p * g->size;
+        uint32_t at = rescale_member(r, from, e->root);
+
+        if (at == UINT32_MAX)
+            continue;
+        if (root != UINT32_MAX && at != root)
+            return rescale_wrong(r,
+                                 "the root of a broadcast is at another place in each group, "
+                                 "expected one place",
+                                 g->name);
+        root = at;
+    }
+    if (root == UINT32_MAX)
+        return rescale_wrong(r, "the root of a broadcast is not in the new world", g->name);
+    e->root = root;
+    return ZIPCCL_OK;
+}
+
 /* What a call in a set that grows moves now. */
 static zipccl_status scale_call(struct rescaling *r, struct zipccl_event *e)
 {
@@ -48,10 +73,7 @@ static zipccl_status scale_call(struct rescaling *r, struct zipccl_event *e)
     e->recorded_s = -1;
     switch (e->op) {
     case ZIPCCL_ALL_REDUCE: return ZIPCCL_OK;
-    case ZIPCCL_BROADCAST:
-        if (e->root >= r->header.groups[e->group].size)
-            return rescale_wrong(r, "the root of a broadcast is not in the new world", name);
-        return ZIPCCL_OK;
+    case ZIPCCL_BROADCAST: return move_root(r, e);
     case ZIPCCL_ALL_GATHER:
     case ZIPCCL_REDUCE_SCATTER:
     case ZIPCCL_ALLTOALL: break;

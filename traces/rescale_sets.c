@@ -335,6 +335,22 @@ uint32_t rescale_members(const struct rescaling *r, const uint32_t *from, uint32
     return k;
 }
 
+uint32_t rescale_member(const struct rescaling *r, const uint32_t *from, uint32_t member)
+{
+    uint32_t at = 0, first = member;
+
+    if (rescale_rank(r, from[member], 0) == UINT32_MAX)
+        return UINT32_MAX;
+    if (!r->up) {
+        for (uint32_t i = 0; i < member; i++)
+            at += rescale_rank(r, from[i], 0) != UINT32_MAX;
+        return at;
+    }
+    while (first > 0 && from[first - 1] / r->block == from[member] / r->block)
+        first--;
+    return first * r->factor + member - first;
+}
+
 static int by_first(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

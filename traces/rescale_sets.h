@@ -27,6 +27,7 @@ struct rescaling {
     uint32_t *place;   /* [from] scratch: 1 + index in a list of ranks */
     uint32_t *ranks;   /* [to] of an event */
     double *seconds;   /* [to] of an event */
+    uint64_t nentries; /* of tables that were spread */
     int32_t *table_of; /* [nsplits] the set whose calls use a table that is spread; -1: none */
 };
 
@@ -45,5 +46,8 @@ zipccl_status rescale_tables(struct rescaling *r);
 
 /* Members of the group [n] 'from' of a set that grows, in their new order; how many. */
 uint32_t rescale_members(const struct rescaling *r, const uint32_t *from, uint32_t n, uint32_t *to);
+
+/* Where member 'member' of the group 'from', or its first copy, is in that order; UINT32_MAX: gone. */
+uint32_t rescale_member(const struct rescaling *r, const uint32_t *from, uint32_t member);
 
 #endif

@@ -8,6 +8,10 @@
  */
 #include "traces/rescale_sets.h"
 
+#include "traces/trace_internal.h"
+
+#include <inttypes.h>
+
 /* Which set's calls use each table that has to be spread. */
 static zipccl_status find_users(struct rescaling *r)
 {
@@ -93,6 +97,13 @@ static zipccl_status make_table(struct rescaling *r, uint32_t index)
 
     if (old == NULL)
         return rescale_wrong(r, "none of its ranks are in the new world", from->name);
+    /* As the reader says; here, before memory is taken for them. */
+    r->nentries += (uint64_t)n * n;
+    if (r->nentries > ZIPCCL_TRACE_MAX_MEMBERS)
+        return zipccl_fail(r->error, ZIPCCL_ERR_INPUT,
+                           "%.200s: splits %.60s: %" PRIu32 " x %" PRIu32
+                           " entries, with those before it more than %" PRIu64 ", expected fewer",
+                           r->trace->path, from->name, n, n, ZIPCCL_TRACE_MAX_MEMBERS);
     to->size = n;
     to->counts = zipccl_arena_alloc(&r->arena, (size_t)n * n, sizeof *to->counts);
     if (to->counts == NULL)

@@ -213,6 +213,42 @@ Test(rescale, tables_of_uneven_calls_are_spread_and_lose_nothing)
     zipccl_trace_destroy(t);
 }
 
+/* Stages 0,1 | 2,3 become 0 to 3 | 4 to 7: what member 2 of the world sent, member 4 sends. */
+#define STAGES(kind, more)                                                                         \
+    "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"t\",\"provenance\":\"generated\","      \
+    "\"generator\":\"test\",\"nranks\":4,\"streams\":[\"compute\"],\"groups\":[{\"name\":\"dp\","  \
+    "\"ranks\":[[0,1],[2,3]]},{\"name\":\"world\",\"size\":4}]" more "}\n"                         \
+    "{\"id\":1,\"kind\":\"collective\",\"op\":" kind                                               \
+    ",\"dtype\":\"bf16\",\"stream\":\"compute\"}\n"                                                \
+    "{\"kind\":\"end\",\"events\":1}\n"
+
+Test(rescale, a_broadcast_keeps_its_root)
+{
+    struct zipccl_trace *t =
+        load("t.jsonl", STAGES("\"broadcast\",\"group\":\"world\",\"count\":8,\"root\":2", ""));
+    struct zipccl_trace *o = rescale(t, 8), *back = rescale(o, 4);
+
+    cr_expect_eq(o->header.groups[1].ranks[4], 4);
+    cr_expect_eq(o->events[0].root, 4);
+    cr_expect_eq(back->events[0].root, 2);
+    zipccl_trace_destroy(back);
+    zipccl_trace_destroy(o);
+    zipccl_trace_destroy(t);
+    t = load("t.jsonl", STAGES("\"broadcast\",\"group\":\"world\",\"count\":8,\"root\":1", ""));
+    refused(t, 2, NULL, "group world: the root of a broadcast is not in the new world");
+    zipccl_trace_destroy(t);
+}
+
+Test(rescale, tables_that_no_trace_may_have_are_refused)
+{
+    struct zipccl_trace *t =
+        load("t.jsonl", STAGES("\"alltoallv\",\"group\":\"dp\",\"count\":5,\"splits\":\"s\"",
+                               ",\"splits\":[{\"name\":\"s\",\"counts\":[[5,3],[1,4]]}]"));
+
+    refused(t, 4 << 13, NULL, "splits s: 16384 x 16384 entries");
+    zipccl_trace_destroy(t);
+}
+
 Test(rescale, names_tell_which_groups_grow)
 {
     static const struct {

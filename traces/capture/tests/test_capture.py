@@ -447,7 +447,8 @@ def environment(folder):
 def training_script(folder):
     """train.py's own two models."""
     script = os.path.join(os.path.dirname(HERE), "train.py")
-    small = ["--steps", "2", "--layers", "1", "--width", "32", "--ffn", "32", "--seq", "16"]
+    # Two steps are too few for --time, and it must not end the job for that.
+    small = ["--steps", "2", "--layers", "1", "--width", "32", "--ffn", "32", "--seq", "16", "--time"]
     for model, ops in (("moe", {"alltoall", "alltoallv", "all_reduce"}),):
         out = os.path.join(folder, model)
         subprocess.run([sys.executable, script, "--model", model, "--ranks", "2", "--capture", out,
