@@ -155,6 +155,10 @@ zipccl_status zipccl_gate_open(struct zipccl_exec_cuda *e, enum zipccl_gate_mode
  */
 void zipccl_gate_abort(struct zipccl_gate *gate);
 
+/* False if a resend that was given up may still write to staging: the calls' streams did not wait for it.  Waits a
+ * second at most. */
+bool zipccl_gate_is_quiet(const struct zipccl_gate *gate);
+
 /* After the last call has ended, or was aborted; 'under_way': leave memory that the device may still use. */
 void zipccl_gate_close(struct zipccl_gate *gate, bool under_way);
 
