@@ -390,10 +390,7 @@ bool zipccl_gate_is_quiet(const struct zipccl_gate *gate)
 
     if (gate == NULL || (!atomic_load(&gate->closed) && !atomic_load(&gate->closing)))
         return true;
-    for (unsigned ms = 0; ms < 1000; ms++) {
-        if (cudaStreamQuery(gate->side) == cudaSuccess)
-            return true;
+    for (unsigned ms = 0; cudaStreamQuery(gate->side) == cudaErrorNotReady && ms < 1000; ms++)
         nanosleep(&pause, NULL);
-    }
-    return false;
+    return cudaStreamQuery(gate->side) == cudaSuccess;
 }
