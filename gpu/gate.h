@@ -105,8 +105,10 @@ struct zipccl_gate {
     cudaStream_t side;    /* the same */
     cudaStream_t release; /* of a waiting stream, after an abort */
     cudaStream_t apart;   /* of what is done at once while the caller's stream is captured */
-    cudaEvent_t sent;     /* end of a resend */
-    uint32_t *d_words;    /* [ZIPCCL_GATE_NWORDS], and room for messages of the warm-up */
+    cudaStream_t
+        wire; /* of captured plans with chunks: it is captured till the caller's stream is not */
+    cudaEvent_t sent;  /* end of a resend */
+    uint32_t *d_words; /* [ZIPCCL_GATE_NWORDS], and room for messages of the warm-up */
     struct zipccl_gate_request *request;
 
     /* The caller's side. */
@@ -220,6 +222,12 @@ size_t zipccl_gate_result_bytes(void);
 static inline bool zipccl_gate_is_on(const struct zipccl_exec_cuda *e)
 {
     return e->gate != NULL && e->gate->on;
+}
+
+/* The wire's stream of the call under way, if its plan has chunks. */
+static inline cudaStream_t zipccl_gate_wire(const struct zipccl_exec_cuda *e)
+{
+    return e->gate != NULL && e->gate->captured ? e->gate->wire : e->wire;
 }
 
 /* Private to gate*.c. */
