@@ -207,11 +207,11 @@ static zipccl_status review_opening(struct zipccl_comm *comm, struct zipccl_even
     return ZIPCCL_OK;
 }
 
-/* End a period of which no rank saw anything. */
+/* End a period of which no rank saw anything; what a rank heard late, of calls before it, is its own. */
 static void decide_alone(const struct zipccl_comm *comm, struct zipccl_even_class *cls)
 {
     cls->ntickets = 0;
-    zipccl_class_decide(&cls->state, cls->state.seen);
+    zipccl_class_decide(&cls->state, (struct zipccl_class_seen){0, ZIPCCL_NUM_CLASSES});
     zipccl_comm_learn_decide(comm, cls, (struct zipccl_trial_seen){{0, 0}}, 0, 0);
 }
 

@@ -435,6 +435,8 @@ static zipccl_status given(struct zipccl_comm *comm, const struct zipccl_call *c
     const struct zipccl_plan *plan = comm->config.plan;
     const char *lacks = NULL;
 
+    if (!serves(plan, call) && is_uneven(call)) /* perhaps on this rank alone */
+        comm->transport->ops->abort(comm->transport);
     if (!serves(plan, call))
         return zipccl_fail(&comm->error, ZIPCCL_ERR_UNSUPPORTED,
                            "%s of %zu %s elements: the plan given is for %s of %zu %s elements, or "

@@ -68,8 +68,9 @@ struct zipccl_comm_config {
     const struct zipccl_plan *plan;   /* run this one, and serve no call that it is not for; NULL:
                                          choose.  Borrowed; it must have passed
                                          zipccl_plan_validate() for the transport's topology, for
-                                         uneven ops with the splits of the calls.  Nothing is learnt
-                                         then */
+                                         uneven ops with the splits of the calls: an uneven call that
+                                         it is not for aborts, as other ranks cannot tell.  Nothing is
+                                         learnt then */
     size_t max_staging_bytes;         /* per call; 0: 256 MiB */
     struct zipccl_cost_params params; /* rates for the chooser; gpus_per_node 0: the topology's */
     enum zipccl_learning learning;    /* default ZIPCCL_LEARN_TIMES; with a fixed capacity_class

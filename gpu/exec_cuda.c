@@ -122,14 +122,25 @@ zipccl_status zipccl_exec_cuda_create(struct zipccl_transport_nccl *transport,
     return ZIPCCL_OK;
 }
 
+/* Wait for the last call; false if that was in vain. */
+static bool has_ended(struct zipccl_exec_cuda *e)
+{
+    return !e->used || zipccl_transport_nccl_wait(e->transport, e->done) == ZIPCCL_OK ||
+           cudaEventQuery(e->done) == cudaSuccess;
+}
+
 void zipccl_exec_cuda_destroy(struct zipccl_exec_cuda *e)
 {
     bool under_way;
 
     if (atomic_load(&e->transport->aborted)) /* nobody comes to send again */
         zipccl_gate_abort(e->gate);
-    under_way = e->used && zipccl_transport_nccl_wait(e->transport, e->done) != ZIPCCL_OK &&
-                cudaEventQuery(e->done) != cudaSuccess;
+    under_way = !has_ended(e);
+    if (under_way && e->gate != NULL) {
+        zipccl_gate_abort(e->gate); /* whose helper goes: else the caller's stream waits for ever */
+        under_way = !has_ended(e);
+    }
+    under_way = !zipccl_gate_is_quiet(e->gate) || under_way;
     zipccl_gate_close(e->gate, under_way);
     e->gate = NULL;
 

@@ -133,6 +133,7 @@ zipccl_status zipccl_cuda_late_look(struct zipccl_cuda_walk *w, const struct zip
         return ZIPCCL_OK;
     ZIPCCL_TRY(zipccl_cuda_look(e, (enum zipccl_dtype)w->run.plan->dtype));
     late->seen = e->seen;
+    w->last_coded = NULL; /* what is in front of the look, is there when it is */
     w->looked = true;
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->looked, e->now));
     return ZIPCCL_OK;
@@ -191,6 +192,8 @@ static zipccl_status finish_chunk(struct zipccl_cuda_walk *w, const struct zipcc
     uint8_t number = encode->dst.slot;
     struct zipccl_slot_state *slot = &w->state.slots[number];
 
+    /* What an earlier chunk left there, and the encoder of this one had cleared before. */
+    memset(slot->over_out, 0, w->state.nranks * sizeof *slot->over_out);
     if (late->nslices > 0) {
         memcpy(slot->slices, late->slices, late->nslices * sizeof *late->slices);
         memcpy(slot->encoded, late->encoded, late->nslices * sizeof *late->encoded);
@@ -205,15 +208,16 @@ static zipccl_status finish_chunk(struct zipccl_cuda_walk *w, const struct zipcc
     return w->state.armed[late->resolve] ? send_again(w, late) : ZIPCCL_OK;
 }
 
-/* Who receives nothing knows from its own encoder what overflowed, and waits for no peer. */
+/* Who receives nothing knows from its own encoder what overflowed, and waits for no peer; so does who receives less
+ * than it sends, of the last chunks. */
 zipccl_status zipccl_cuda_late_finish(struct zipccl_cuda_walk *w)
 {
     struct zipccl_transport_nccl *t = w->e->transport;
 
-    if (w->looked)
-        ZIPCCL_TRY(zipccl_transport_nccl_wait(t, w->e->looked));
-    else if (w->last_coded != NULL)
+    if (w->last_coded != NULL) /* behind the last look */
         ZIPCCL_TRY(zipccl_transport_nccl_wait(t, w->last_coded));
+    else if (w->looked)
+        ZIPCCL_TRY(zipccl_transport_nccl_wait(t, w->e->looked));
     for (uint32_t k = 0; k < w->run.plan->nchunks; k++)
         ZIPCCL_TRY(finish_chunk(w, &w->lates[k]));
     return ZIPCCL_OK;

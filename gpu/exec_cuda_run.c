@@ -404,7 +404,7 @@ static zipccl_status begin(struct zipccl_cuda_walk *w)
     if (!zipccl_cuda_two_streams(w))
         return ZIPCCL_OK;
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, w->stream[ZIPCCL_LANE_CODEC]));
-    ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(e->wire, e->transport->event, 0));
+    ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(w->stream[ZIPCCL_LANE_WIRE], e->transport->event, 0));
     return ZIPCCL_OK;
 }
 
@@ -416,7 +416,7 @@ static zipccl_status end(struct zipccl_cuda_walk *w)
     cudaStream_t stream = w->stream[ZIPCCL_LANE_CODEC];
 
     if (zipccl_cuda_two_streams(w)) {
-        ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, e->wire));
+        ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->transport->event, w->stream[ZIPCCL_LANE_WIRE]));
         ZIPCCL_CUDA_TRY(e, cudaStreamWaitEvent(stream, e->transport->event, 0));
     }
     if (zipccl_gate_is_on(e))
@@ -436,7 +436,7 @@ static void mark_end(struct zipccl_cuda_walk *w)
     cudaStream_t stream = w->stream[ZIPCCL_LANE_CODEC];
 
     if (zipccl_cuda_two_streams(w) && w->failed &&
-        cudaEventRecord(e->transport->event, e->wire) == cudaSuccess)
+        cudaEventRecord(e->transport->event, w->stream[ZIPCCL_LANE_WIRE]) == cudaSuccess)
         cudaStreamWaitEvent(stream, e->transport->event, 0);
     e->now = e->transport->stream = stream;
     if (zipccl_gate_mark(e, stream))
@@ -487,7 +487,7 @@ static zipccl_status run_walk(struct zipccl_cuda_walk *w, struct zipccl_transpor
         w->run.plan = &e->gate->native;
     plan = w->run.plan;
     w->stream[ZIPCCL_LANE_CODEC] = stream;
-    w->stream[ZIPCCL_LANE_WIRE] = plan->nchunks > 1 ? e->wire : stream;
+    w->stream[ZIPCCL_LANE_WIRE] = plan->nchunks > 1 ? zipccl_gate_wire(e) : stream;
     w->run.tx = w->run.rx = w->run.tmp = w; /* there will be staging */
     ZIPCCL_TRY(zipccl_run_state_init(&w->state, &w->run, transport, &e->base));
     ZIPCCL_TRY(provide(w, stream));

@@ -40,8 +40,8 @@ struct zipccl_cuda_walk {
     bool *enqueued;     /* [nsteps] */
     bool failed;
     struct zipccl_cuda_late *lates; /* [nchunks]; NULL: headers are looked at as they arrive */
-    cudaEvent_t last_coded;         /* of the last ENCODE with messages; NULL: none so far */
-    bool looked;                    /* at some header */
+    cudaEvent_t last_coded; /* of the last ENCODE with messages since the last look; or NULL */
+    bool looked;            /* at some header */
 };
 
 static inline bool zipccl_cuda_two_streams(const struct zipccl_cuda_walk *w)

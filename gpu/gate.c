@@ -57,6 +57,7 @@ static bool make(struct zipccl_gate *gate)
         cudaStreamCreateWithFlags(&gate->side, cudaStreamNonBlocking) != cudaSuccess ||
         cudaStreamCreateWithFlags(&gate->release, cudaStreamNonBlocking) != cudaSuccess ||
         cudaStreamCreateWithFlags(&gate->apart, cudaStreamNonBlocking) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&gate->wire, cudaStreamNonBlocking) != cudaSuccess ||
         cudaEventCreateWithFlags(&gate->sent, cudaEventDisableTiming) != cudaSuccess ||
         cudaEventCreateWithFlags(&gate->captured_done, cudaEventDisableTiming) != cudaSuccess ||
         cudaMalloc((void **)&gate->d_words, WARM_NBYTES + warm) != cudaSuccess ||
@@ -181,7 +182,7 @@ static void calls_free(struct zipccl_gate *gate, struct zipccl_gate_call *call, 
 
 void zipccl_gate_close(struct zipccl_gate *gate, bool under_way)
 {
-    cudaStream_t streams[3];
+    cudaStream_t streams[4];
 
     if (gate == NULL)
         return;
@@ -199,7 +200,8 @@ void zipccl_gate_close(struct zipccl_gate *gate, bool under_way)
     streams[0] = gate->side;
     streams[1] = gate->release;
     streams[2] = gate->apart;
-    for (unsigned i = 0; i < 3; i++)
+    streams[3] = gate->wire;
+    for (unsigned i = 0; i < 4; i++)
         if (streams[i] != NULL)
             cudaStreamDestroy(streams[i]);
     if (gate->sent != NULL)

@@ -105,8 +105,10 @@ struct zipccl_gate {
     cudaStream_t side;    /* the same */
     cudaStream_t release; /* of a waiting stream, after an abort */
     cudaStream_t apart;   /* of what is done at once while the caller's stream is captured */
-    cudaEvent_t sent;     /* end of a resend */
-    uint32_t *d_words;    /* [ZIPCCL_GATE_NWORDS], and room for messages of the warm-up */
+    cudaStream_t
+        wire; /* of captured plans with chunks: it is captured till the caller's stream is not */
+    cudaEvent_t sent;  /* end of a resend */
+    uint32_t *d_words; /* [ZIPCCL_GATE_NWORDS], and room for messages of the warm-up */
     struct zipccl_gate_request *request;
 
     /* The caller's side. */
@@ -154,6 +156,10 @@ zipccl_status zipccl_gate_open(struct zipccl_exec_cuda *e, enum zipccl_gate_mode
  * a second.  Results of calls under way are then void.
  */
 void zipccl_gate_abort(struct zipccl_gate *gate);
+
+/* False if a resend that was given up may still write to staging: the calls' streams did not wait for it.  Waits a
+ * second at most. */
+bool zipccl_gate_is_quiet(const struct zipccl_gate *gate);
 
 /* After the last call has ended, or was aborted; 'under_way': leave memory that the device may still use. */
 void zipccl_gate_close(struct zipccl_gate *gate, bool under_way);
@@ -216,6 +222,12 @@ size_t zipccl_gate_result_bytes(void);
 static inline bool zipccl_gate_is_on(const struct zipccl_exec_cuda *e)
 {
     return e->gate != NULL && e->gate->on;
+}
+
+/* The wire's stream of the call under way, if its plan has chunks. */
+static inline cudaStream_t zipccl_gate_wire(const struct zipccl_exec_cuda *e)
+{
+    return e->gate != NULL && e->gate->captured ? e->gate->wire : e->wire;
 }
 
 /* Private to gate*.c. */

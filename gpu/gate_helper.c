@@ -383,3 +383,14 @@ void zipccl_gate_abort(struct zipccl_gate *gate)
     if (!atomic_load(&gate->closed) && !atomic_exchange(&gate->comm_gone, true))
         gate->api->CommAbort(gate->comm);
 }
+
+bool zipccl_gate_is_quiet(const struct zipccl_gate *gate)
+{
+    const struct timespec pause = {0, 1000000};
+
+    if (gate == NULL || (!atomic_load(&gate->closed) && !atomic_load(&gate->closing)))
+        return true;
+    for (unsigned ms = 0; cudaStreamQuery(gate->side) == cudaErrorNotReady && ms < 1000; ms++)
+        nanosleep(&pause, NULL);
+    return cudaStreamQuery(gate->side) == cudaSuccess;
+}

@@ -27,9 +27,13 @@
 
 #if defined(__CUDACC__)
 
-/* Start 'kern' on 'stream'; a statement.  The launcher returns cudaGetLastError() after it. */
+/* Start 'kern' on 'stream'; a statement.  The launcher returns cudaGetLastError() after it: of this launch, not
+ * what the program that calls has not asked for. */
 #define SIMT_LAUNCH(kern, grid, block, smem, stream, ...)                                          \
-    kern<<<(grid), (block), (smem), (stream)>>>(__VA_ARGS__)
+    do {                                                                                           \
+        (void)cudaGetLastError();                                                                  \
+        kern<<<(grid), (block), (smem), (stream)>>>(__VA_ARGS__);                                  \
+    } while (0)
 /* Make 'kern' known by its device name, so that an nvcc-built library can be run on the emulator. */
 #define SIMT_KERNEL(...)        static_assert(true, "")
 #define SIMT_SHARED(T, name, n) __shared__ __align__(16) T name[n]

@@ -116,8 +116,9 @@ void zipccl_gpu_options_init(struct zipccl_gpu_options *options,
 zipccl_status zipccl_gpu_create(ncclComm_t nccl, const struct zipccl_gpu_options *options,
                                 struct zipccl_gpu_comm **out, struct zipccl_error *error);
 
-/* Wait for its work and free it; the ncclComm stays.  After zipccl_gpu_abort() it waits for nothing
- * and the device memory of messages under way is left to the process. */
+/* Wait for its work and free it; the ncclComm stays.  After zipccl_gpu_abort() it waits for nothing, but a
+ * second at most for a resend that the gate gave up, and the device memory of messages under way is left to
+ * the process. */
 void zipccl_gpu_destroy(struct zipccl_gpu_comm *comm);
 
 /*

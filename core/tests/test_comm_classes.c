@@ -461,6 +461,58 @@ static bool test_found_out(rank_fn *fn, unsigned least_named)
     return ok;
 }
 
+/* Of rank 1: a call before the period of which nothing is compressed ends in the midst of it. */
+static bool ends_late(struct zipccl_exec *exec, const void *owner, struct zipccl_ended_call *out)
+{
+    static const void *told;
+
+    (void)exec;
+    if (told == owner || newest((struct zipccl_comm *)(uintptr_t)owner) == NULL)
+        return false;
+    told = owner;
+    *out = (struct zipccl_ended_call){.op = ZIPCCL_ALL_GATHER,
+                                      .dtype = ZIPCCL_BFLOAT16,
+                                      .count = 3001,
+                                      .even = true,
+                                      .fixed = true,
+                                      .stats = {.fit = ZIPCCL_CLASS_SETTLED}};
+    return true;
+}
+
+/* What one rank hears late decides nothing by itself. */
+static bool test_late(void)
+{
+    static const struct scenario quiet = {"late", PERIOD + 2, {{0, 0, 0}}, {{0, 0}}};
+    static int8_t seen[MAX_RANKS][MAX_CALLS];
+    struct world w;
+    struct job job = {.world = &w,
+                      .transports = w.t,
+                      .scenario = &quiet,
+                      .op = ZIPCCL_ALL_GATHER,
+                      .count = 3001,
+                      .seen = seen,
+                      .last_out = PERIOD + 2};
+    struct zipccl_exec_ops ops;
+    const struct zipccl_exec_ops *own;
+    bool ok;
+
+    world_open_even(&w, 1, 3);
+    own = w.exec[1]->ops;
+    ops = *own;
+    ops.ended = ends_late;
+    w.exec[1]->ops = &ops;
+    zipccl_comm_config_init(&job.config);
+    job.config.strategy = "raw direct";
+    job.config.learning = ZIPCCL_LEARN_SIZES;
+    ok = world_run(&w, open_one, &job) && world_run(&w, all_calls, &job) && classes_right(&job);
+    world_run(&w, close_one, &job);
+    w.exec[1]->ops = own;
+    world_close(&w);
+    if (!ok)
+        fprintf(stderr, "what one rank heard late\n");
+    return ok;
+}
+
 int main(void)
 {
     unsigned nruns = 0;
@@ -468,6 +520,7 @@ int main(void)
 
     ok = test_price(ZIPCCL_ALL_GATHER) && ok;
     ok = (RACE_CHECKED || test_price(ZIPCCL_ALLTOALL)) && ok;
+    ok = test_late() && ok;
     ok = test_found_out(decides_alone, 0) && ok;
     ok = test_found_out(differs, 1) && ok;
     printf("%u runs of capacity classes: %s\n", nruns, ok ? "ok" : "FAILED");

@@ -311,6 +311,58 @@ static bool test_sendrecv(bool checked)
     return ok;
 }
 
+static bool open_one(void *context, uint32_t rank)
+{
+    struct job *job = context;
+
+    return zipccl_comm_create(job->transports[rank], job->world->exec[rank], &job->config,
+                              &job->comms[rank], NULL) == ZIPCCL_OK;
+}
+
+/* Ranks 0 and 1 exchange more than the plan given is for, which rank 2 cannot see; rank 3 exchanges nothing. */
+static bool too_much(void *context, uint32_t rank)
+{
+    struct job *job = context;
+    struct side send, recv;
+    zipccl_status status;
+
+    open_side(job, &send, rank, 0, true);
+    open_side(job, &recv, rank, 0, false);
+    status = call(job, rank, 0, &send, &recv);
+    free(send.buf);
+    free(recv.buf);
+    return rank == 3 || status == ZIPCCL_ERR_ABORTED ||
+           (status == ZIPCCL_ERR_UNSUPPORTED && rank < 2);
+}
+
+static bool test_given(void)
+{
+    static struct job job;
+    struct zipccl_call for_call = {.op = ZIPCCL_ALLTOALLV, .dtype = ZIPCCL_BFLOAT16, .count = 1000};
+    struct zipccl_plan *plan;
+    struct world w;
+    bool ok;
+
+    job = (struct job){.world = &w, .op = ZIPCCL_ALLTOALLV};
+    job.pairs[0][1].count = 2000;
+    job.pairs[0][2].count = 500;
+    world_open_even(&w, 1, NRANKS);
+    job.transports = w.t;
+    if (zipccl_strategy_find("raw direct")
+            ->build(&for_call, w.t[0]->topology, 1, 1, 0, 1 << 20, &plan) != ZIPCCL_OK)
+        abort();
+    zipccl_comm_config_init(&job.config);
+    job.config.plan = plan;
+    ok = world_run(&w, open_one, &job) && world_run(&w, too_much, &job);
+    for (uint32_t r = 0; r < NRANKS; r++)
+        zipccl_comm_destroy(job.comms[r]);
+    zipccl_plan_destroy(plan);
+    world_close(&w);
+    if (!ok)
+        fprintf(stderr, "more than the plan given is for\n");
+    return ok;
+}
+
 int main(void)
 {
     bool ok = true;
@@ -319,6 +371,7 @@ int main(void)
         ok = test_alltoallv(checked) && ok;
         ok = test_sendrecv(checked) && ok;
     }
+    ok = test_given() && ok;
     printf("classes of pairs: %s\n", ok ? "ok" : "FAILED");
     return ok ? 0 : 1;
 }

@@ -107,8 +107,10 @@ void gpu_case_host(struct gpu_rank *r, const struct gpu_case *c, struct gpu_buff
     size_t size = zipccl_dtype_size(c->dtype);
     char *send = malloc(b->send_nbytes), *from, *to;
 
-    data_fill_type(c->dtype, spoiled ? DATA_BITS : DATA_GAUSS, &random, 0.3, b->send,
-                   b->send_nbytes / size);
+    data_fill_type(c->dtype, spoiled && c->spoiled_n == 0 ? DATA_BITS : DATA_GAUSS, &random, 0.3,
+                   b->send, b->send_nbytes / size);
+    if (spoiled && c->spoiled_n > 0)
+        data_fill_type(c->dtype, DATA_BITS, &random, 0.3, b->send, c->spoiled_n);
     memset(b->recv, 0x55, b->recv_nbytes);
     if (c->in_place && c->op != ZIPCCL_REDUCE_SCATTER) {
         size_t at = c->op == ZIPCCL_ALL_GATHER ? r->rank * c->count * size : 0;

@@ -20,6 +20,7 @@ struct gpu_case {
     bool in_place;
     uint32_t seed;    /* other data */
     uint32_t spoiled; /* bit r: rank r has random bits, which no fixed message holds */
+    size_t spoiled_n; /* so many in front; 0: all that it sends */
 };
 
 /* Buffers of a rank, host copies and device. */

@@ -429,6 +429,9 @@ static void check_refusals(void)
     CHECK_OK(cudaMemcpy(d_slots, slots, sizeof slots, cudaMemcpyHostToDevice));
     CHECK_OK(zipccl_gpu_workspace_clear(good.d_workspace, good.workspace_nbytes, NULL));
     CHECK_OK(zipccl_gpu_encode(&good, NULL));
+    /* What failed before, and was the program's own to ask for, is no failure of a launch. */
+    CHECK_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
+    CHECK_OK(zipccl_gpu_encode(&good, NULL));
 #define REFUSED(error, change)                                                                     \
     args = good;                                                                                   \
     change;                                                                                        \

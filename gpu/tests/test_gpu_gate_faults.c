@@ -108,6 +108,34 @@ static void released(struct gpu_rank *r, void *context)
     zipccl_comm_destroy(host);
 }
 
+/* The same, but the communicator ends without an abort: nobody sends again then, so the stream goes on. */
+static void ended(struct gpu_rank *r, void *context)
+{
+    struct zipccl_nccl_api api = *zipccl_nccl_linked();
+    struct zipccl_gpu_options options;
+    struct zipccl_gpu_comm *gpu;
+    struct zipccl_comm *host;
+    struct gpu_buffers b;
+
+    (void)context;
+    api.AllGather = leaving_out;
+    fault_options(r, &options);
+    options.nccl = &api;
+    gpu = gate_comm(r, r->nccl, &options);
+    host = gpu_host_comm(r, &options);
+    gpu_buffers_open(r, &spoiled, &b);
+    gpu_case_host(r, &spoiled, &b, host);
+    EXPECT(r, gpu_case_call(r, &spoiled, &b, gpu) == ZIPCCL_OK);
+    EXPECT(r, r->rank > 0 || cudaStreamSynchronize(r->stream) == cudaSuccess);
+    gpu_barrier(r);
+    gpu->transport->limit_s = 0.05;
+    zipccl_gpu_destroy(gpu);
+    EXPECT(r, cudaStreamSynchronize(r->stream) == cudaSuccess);
+    gpu_barrier(r);
+    gpu_buffers_close(r, &b);
+    zipccl_comm_destroy(host);
+}
+
 /* A call of the libraries below fails on rank 0, in a call or in the helper. */
 struct failure {
     const char *what;
@@ -245,6 +273,7 @@ bool gate_faults(void)
     /* A stream that was let go reads what a resend may still write: its results are void, but it races. */
     ok = (RACE_CHECKED || gpu_world_run(3, 3, released, &by_abort)) && ok;
     ok = (RACE_CHECKED || gpu_world_run(3, 3, released, &by_limit)) && ok;
+    ok = (RACE_CHECKED || gpu_world_run(3, 3, ended, NULL)) && ok;
     ok = gpu_world_run(3, 3, unable, driver) && ok;
     ok = gpu_world_run(3, 3, unable, word) && ok;
     ok = gpu_world_run(1, 1, one_rank, NULL) && ok;

@@ -119,7 +119,8 @@ template <class T> inline T from64(uint64_t r)
 #define warpSize  32
 
 #define SIMT_LAUNCH(kern, grid, block, smem, stream, ...)                                          \
-    simt::launch((grid), (block), (smem), (stream), #kern, [=] { kern(__VA_ARGS__); })
+    ((void)cudaGetLastError(),                                                                     \
+     simt::launch((grid), (block), (smem), (stream), #kern, [=] { kern(__VA_ARGS__); }))
 #define SIMT_SHARED(T, name, n)                                                                    \
     static const char simt_key_##name = 0;                                                         \
     T *name = static_cast<T *>(simt::shared_var(&simt_key_##name, sizeof(T) * (n), alignof(T)))
