@@ -127,10 +127,18 @@ bool zipccl_rendezvous_first_host(const char *list, char *out, size_t size)
     return n > 0;
 }
 
+/* A variable that is set and not empty, as in launch.h; else NULL. */
+static const char *value_of(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
 /* A variable that is a number; 'missing' if it is not set. */
 static unsigned long number_of(const char *name, unsigned long missing)
 {
-    const char *value = getenv(name);
+    const char *value = value_of(name);
 
     return value != NULL ? strtoul(value, NULL, 10) : missing;
 }
@@ -177,7 +185,7 @@ static zipccl_status find_without_master(const struct zipccl_launch *launch, str
 static zipccl_status find_place(const struct zipccl_launch *launch, struct place *place,
                                 struct zipccl_error *error)
 {
-    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *host = value_of("MASTER_ADDR"), *port = value_of("MASTER_PORT");
     unsigned number;
     char *end;
 
