@@ -132,6 +132,7 @@ fi
 refuses "has no GPU" RANK=8 WORLD_SIZE=9 LOCAL_RANK=8
 refuses "local rank 1 of --on nccl has no GPU" RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 ZIPCCL_EMU=devices=1
 refuses "without MASTER_PORT" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1
+refuses "; with a program between the launcher and this one" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0
 refuses "MASTER_PORT is set without MASTER_ADDR" RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR= MASTER_PORT=29500
 refuses "MASTER_PORT=\"x\"" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=x
 exit $bad
