@@ -24,7 +24,7 @@ static const char *const schemas[] = {
     "zipccl.perf",         "zipccl.replay",        "zipccl.compare",    "zipccl.plan",
     "zipccl.device_check", "zipccl.preflight",     "zipccl.codec-file", "zipccl.codec-bench",
     "zipccl.codec-stat",   "zipccl.codec-conform", "zipccl-trace",      "zipccl-trace-info",
-    "zipccl-preload"};
+    "zipccl-preload",      "zipccl.plan_steps"};
 
 static bool is_schema(const char *text, size_t nbytes)
 {

@@ -84,10 +84,15 @@ def add_to(path, rows):
         result = json.load(file)
     result["dietgpu"] = {"rows": rows}
     partial = f"{path}.{os.getpid()}"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(result, file, indent=4)
-        file.write("\n")
-    os.replace(partial, path)
+    try:
+        with open(partial, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=4)
+            file.write("\n")
+        os.replace(partial, path)
+    except OSError:
+        if os.path.exists(partial):
+            os.unlink(partial)
+        raise
 
 
 def main(arguments, device="cuda:0", timer=timed):
@@ -111,7 +116,7 @@ def main(arguments, device="cuda:0", timer=timed):
         if options.result:
             add_to(options.result, rows)
     except (ImportError, OSError, RuntimeError, ValueError, AttributeError) as error:
-        print(f"DietGPU   not measured: {str(error).splitlines()[0]}")
+        print(f"DietGPU   not measured: {(str(error) or type(error).__name__).splitlines()[0]}")
         return 1
     return 0
 

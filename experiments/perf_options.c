@@ -77,7 +77,9 @@ static const struct argp_option option_table[] = {
     {"nchunks", KEY_NCHUNKS, "N", 0, "with --strategy: chunks of its plan (default 1)", 3},
     {"effort", KEY_EFFORT, "fast|ratio", 0, "of the codec (default fast)", 3},
     {"class", KEY_CLASS, "CLASS", 0,
-     "capacity of messages of fixed size: learn (default), wide, loose, medium, tight or settled",
+     "capacity of messages of fixed size: learn (default), wide, loose, medium, tight or settled, "
+     "or "
+     "one after those: wide-1 to -8, loose-1 and -2, medium-1, tight-1, settled-1 to -16",
      3},
     {"plan", KEY_PLAN, "FILE", 0,
      "run exactly the plan in FILE, which 'zipccl plan OP -o FILE' writes; type, size, operator "
@@ -141,7 +143,8 @@ static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "What is told:", 6},
     {"average", 'a', "0|1|2|3", 0,
      "time of an iteration: rank 0's, the mean, the least or the largest (default 3)", 6},
-    {"report_cputime", 'C', "0|1", 0, "processor time of each rank instead of time", 6},
+    {"report_cputime", 'C', "0|1", 0,
+     "processor time of the process, over its ranks, instead of time", 6},
     {"report_timestamps", 'S', "0|1", 0, "add the time of day to each row", 6},
     {"per_iteration", 'I', "0|1", 0, "add columns of the iterations: i_min i_max i_p99 i_cv%", 6},
     {"all_iterations", 'K', "0|1", 0, "put the time of every iteration into the JSON", 6},

@@ -98,7 +98,9 @@ static const struct argp_option option_table[] = {
     {"warmup_iters", 'w', "N", 0, "steps before these (default 1)", 2},
     {"check", 'c', "0|1", 0, "compare every element of one more step of each mode (default 1)", 2},
     {"class", KEY_CLASS, "CLASS", 0,
-     "capacity of messages of fixed size: learn (default), wide, loose, medium, tight or settled",
+     "capacity of messages of fixed size: learn (default), wide, loose, medium, tight or settled, "
+     "or "
+     "one after those: wide-1 to -8, loose-1 and -2, medium-1, tight-1, settled-1 to -16",
      2},
     {"cluster", KEY_CLUSTER, "NAME|FILE", 0,
      "how long work takes that the trace gives in flops, and the chooser's rates", 2},

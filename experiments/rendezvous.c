@@ -64,6 +64,7 @@ struct place {
     char first[256]; /* the first host of Slurm's list, where 'host' is from that */
     char port[16];
     char job[JOB_BYTES]; /* filled up with 0 */
+    bool by_parent;      /* the port follows from the parent process */
     double deadline_s;
 };
 
@@ -127,10 +128,18 @@ bool zipccl_rendezvous_first_host(const char *list, char *out, size_t size)
     return n > 0;
 }
 
+/* A variable that is set and not empty, as in launch.h; else NULL. */
+static const char *value_of(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
 /* A variable that is a number; 'missing' if it is not set. */
 static unsigned long number_of(const char *name, unsigned long missing)
 {
-    const char *value = getenv(name);
+    const char *value = value_of(name);
 
     return value != NULL ? strtoul(value, NULL, 10) : missing;
 }
@@ -177,7 +186,7 @@ static zipccl_status find_without_master(const struct zipccl_launch *launch, str
 static zipccl_status find_place(const struct zipccl_launch *launch, struct place *place,
                                 struct zipccl_error *error)
 {
-    const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+    const char *host = value_of("MASTER_ADDR"), *port = value_of("MASTER_PORT");
     unsigned number;
     char *end;
 
@@ -198,16 +207,25 @@ static zipccl_status find_place(const struct zipccl_launch *launch, struct place
         place->host = host;
         number = (unsigned)value + 1;
     }
-    find_job(place->job, host == NULL && place->host != place->first);
+    place->by_parent = host == NULL && place->host != place->first;
+    find_job(place->job, place->by_parent);
     snprintf(place->port, sizeof place->port, "%u", number);
     return ZIPCCL_OK;
+}
+
+/* Who looks for rank 0 at another port than it has cannot know. */
+static const char *hint(const struct place *place)
+{
+    return place->by_parent ? "; with a program between the launcher and this one, such as a "
+                              "profiler, set MASTER_ADDR and MASTER_PORT"
+                            : "";
 }
 
 static zipccl_status fail_io(const struct place *place, const char *what,
                              struct zipccl_error *error)
 {
-    return zipccl_fail(error, ZIPCCL_ERR_IO, "%s at %s, port %s: %s", what, place->host,
-                       place->port, errno != 0 ? strerror(errno) : "timed out");
+    return zipccl_fail(error, ZIPCCL_ERR_IO, "%s at %s, port %s: %s%s", what, place->host,
+                       place->port, errno != 0 ? strerror(errno) : "timed out", hint(place));
 }
 
 /* Wait for 'events'; false, with errno 0, at the deadline. */
@@ -455,8 +473,8 @@ static zipccl_status give(const struct zipccl_launch *launch, const struct place
         serve_all(g);
         if (g->nserved + 1 < launch->size)
             status =
-                zipccl_fail(error, ZIPCCL_ERR_IO, "%u of %u processes have come to %s, port %s",
-                            g->nserved + 1, launch->size, place->host, place->port);
+                zipccl_fail(error, ZIPCCL_ERR_IO, "%u of %u processes have come to %s, port %s%s",
+                            g->nserved + 1, launch->size, place->host, place->port, hint(place));
     }
     free(served);
     free(g);

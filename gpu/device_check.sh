@@ -11,6 +11,7 @@
 # gpu/device_check.sh --emulated PROGRAM [-o RESULT.json] [--nvcomp DOUBLE]
 #     the same on the emulator, tiny sizes, as a test: not run on a GPU.
 set -euo pipefail
+from=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 emulated='' nvcomp=() dietgpu='' result=device_check.json build=build-device
 
@@ -25,13 +26,22 @@ python() {
     done
     echo "$python"
 }
+# take VARIABLE WHAT OPTION [VALUE]... - the value, a path of where this script was called
+take() {
+    [ -n "${4:-}" ] || { echo "device_check.sh: $3 needs $2" >&2 && exit 2; }
+    case $4 in /*) printf -v "$1" %s "$4" ;; *) printf -v "$1" %s "$from/$4" ;; esac
+}
 while [ $# -gt 0 ]; do
     case $1 in
-    -o) result=${2:?-o needs a file} && shift 2 ;;
-    -B) build=${2:?-B needs a folder} && shift 2 ;;
-    --nvcomp) nvcomp=(--nvcomp "${2:?--nvcomp needs a library}") && shift 2 ;;
-    --dietgpu) dietgpu=${2:?--dietgpu needs a library} && shift 2 ;;
-    --emulated) emulated=${2:?--emulated needs the program} && shift 2 ;;
+    -o) take result 'a file' "$@" && shift 2 ;;
+    -B) take build 'a folder' "$@" && shift 2 ;;
+    --nvcomp)
+        take library 'a library' "$@"
+        case $2 in */*) nvcomp=(--nvcomp "$library") ;; *) nvcomp=(--nvcomp "$2") ;; esac # a name alone: the loader's
+        shift 2
+        ;;
+    --dietgpu) take dietgpu 'a library' "$@" && shift 2 ;;
+    --emulated) take emulated 'the program' "$@" && shift 2 ;;
     -h | --help) usage && exit 0 ;;
     *) echo "device_check.sh: unknown argument '$1'; --help shows how" >&2 && exit 2 ;;
     esac
@@ -63,6 +73,18 @@ if [ -n "$emulated" ]; then
         done
     fi
     echo "sanitizer not run: no GPU here"
+    # A check that ends without a result, with stand-ins for the tools: what an earlier one left is not taken for it.
+    mkdir "$folder/tools" "$folder/build"
+    printf '#!/bin/sh\necho 9.0\n' >"$folder/tools/nvidia-smi"
+    printf '#!/bin/sh\n' >"$folder/tools/cmake"
+    printf '#!/bin/sh\nexit 2\n' >"$folder/build/zipccl-device-check"
+    chmod +x "$folder"/tools/* "$folder/build/zipccl-device-check"
+    echo '{}' >"$folder/old.json"
+    ! PATH=$folder/tools:$PATH gpu/device_check.sh -B "$folder/build" -o "$folder/old.json" --dietgpu none >"$folder/table" 2>&1 ||
+        { echo "a failed check is none" >&2 && exit 1; }
+    has "$folder/table" '^no result'
+    ! grep 'wrote' "$folder/table" || exit 1
+    has "$folder/old.json" '^{}$'
     "$(python)" experiments/tests/double_dietgpu.py x --most 65536 --repeats 3 -o "$result" >"$folder/table" || code=$?
     cat "$folder/table"
     if [ ${code:-0} -ne 77 ]; then
@@ -91,9 +113,13 @@ echo "built in $((SECONDS - started)) s"
 [ ${#nvcomp[@]} -gt 0 ] || for file in $(python3 -c 'import nvidia.libnvcomp as n; print(n.__path__[0])' 2>/dev/null)/lib64/libnvcomp.so.5; do
     [ ! -e "$file" ] || nvcomp=(--nvcomp "$file")
 done
-code=0
+code=0 result_of=$build/device_check.began
+touch "$result_of"
 "$build/zipccl-device-check" "${nvcomp[@]}" -J "$result" || code=$?
-if [ -n "$dietgpu" ]; then
+[ ! "$result" -nt "$result_of" ] || result_of=''
+if [ -n "$dietgpu" ] && [ -n "$result_of" ]; then
+    echo "DietGPU   not measured: there is no result to add to"
+elif [ -n "$dietgpu" ]; then
     timeout 90 "$(python)" experiments/device_dietgpu.py "$dietgpu" -o "$result" || echo "DietGPU   left out"
 else
     echo "DietGPU   not measured: --dietgpu names no library"
@@ -113,5 +139,9 @@ if [ -n "$sanitizer" ]; then
 else
     echo "sanitizer not run: compute-sanitizer is not installed"
 fi
-echo "wrote $result after $((SECONDS - started)) s in all"
+if [ -z "$result_of" ]; then
+    echo "wrote $result after $((SECONDS - started)) s in all"
+else
+    echo "no result after $((SECONDS - started)) s in all"
+fi
 exit $code

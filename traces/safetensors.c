@@ -313,7 +313,7 @@ static zipccl_status map_file(const char *path, struct owner *owner, struct zipc
     struct zipccl_place at = {path, 0, error};
     zipccl_status status = ZIPCCL_OK;
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 
     if (fd < 0)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));

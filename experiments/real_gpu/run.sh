@@ -27,16 +27,20 @@ die() {
     echo "run.sh: $*" >&2
     exit 2
 }
+# needs WHAT OPTION [VALUE]... - the value is there
+needs() {
+    [ -n "${3:-}" ] || die "$2 needs $1"
+}
 while [ $# -gt 0 ]; do
     case $1 in
-    -n) ranks=${2:?-n needs a number} && shift 2 ;;
-    --launch) launch=${2:?--launch needs a command} && shift 2 ;;
-    -o) out=${2:?-o needs a folder} && shift 2 ;;
-    --one-node) group=${2:?--one-node needs a number} && shift 2 ;;
-    --program) program=${2:?--program needs a file} && shift 2 ;;
-    --cluster) cluster=(--cluster "${2:?--cluster needs a name or a file}") && shift 2 ;;
-    --stages) only=${2:?--stages needs names} && shift 2 ;;
-    --local) local_ranks=${2:?--local needs a number} && shift 2 ;;
+    -n) needs 'a number' "$@" && ranks=$2 && shift 2 ;;
+    --launch) needs 'a command' "$@" && launch=$2 && shift 2 ;;
+    -o) needs 'a folder' "$@" && out=$2 && shift 2 ;;
+    --one-node) needs 'a number' "$@" && group=$2 && shift 2 ;;
+    --program) needs 'a file' "$@" && program=$2 && shift 2 ;;
+    --cluster) needs 'a name or a file' "$@" && cluster=(--cluster "$2") && shift 2 ;;
+    --stages) needs names "$@" && only=$2 && shift 2 ;;
+    --local) needs 'a number' "$@" && local_ranks=$2 && shift 2 ;;
     --tiny) tiny=1 && shift ;;
     --list) list=1 && shift ;;
     -h | --help) sed -n '4,21s/^# \{0,1\}//p' "$0" && exit 0 ;;
@@ -47,6 +51,8 @@ done
 # Stage and its minutes on 64 GPUs: estimates, not measured on GPUs yet.
 stages="preflight:1 all_gather:6 reduce_scatter:8 all_reduce:8 alltoall:6 alltoallv:8 broadcast:4 sendrecv:4 replay-moe64:15 replay-llama2-7b-fsdp64:20"
 [[ $ranks =~ ^([1-9][0-9]{0,5})?$ ]] || die "-n '$ranks': expected the number of ranks"
+[[ $group =~ ^([1-9][0-9]{0,5})?$ ]] || die "--one-node '$group': expected the number of ranks in a group"
+[[ $local_ranks =~ ^([1-9][0-9]{0,5})?$ ]] || die "--local '$local_ranks': expected the number of ranks on this node"
 for stage in ${only//,/ }; do
     case " $stages" in *" $stage:"*) ;; *) die "no stage '$stage'; --list names them" ;; esac
 done
@@ -83,14 +89,14 @@ for place in build-gpu build; do
     [ -n "$program" ] || [ ! -x "$root/$place/zipccl-perf-nccl" ] || program=$root/$place/zipccl-perf-nccl
 done
 [ -x "$program" ] || die "no zipccl-perf-nccl: cmake --preset gpu && cmake --build build-gpu, or --program"
-mkdir -p "$out"
+mkdir -p "$out" || die "-o $out: no folder can be made there"
 out=$(cd "$out" && pwd)
 
-# same_settings - the results of a folder are of one set of settings, kept in it
+# same_settings - the results of a folder, if there are any, are of one set of settings, kept in it
 same_settings() {
     local file=$out/settings.txt now key value kept
     now=$(printf '%s\n' "-n $ranks" "--one-node ${group:-none}" "--cluster ${cluster[1]:-none}" "--tiny ${tiny:-0}")
-    if [ ! -s "$file" ]; then
+    if [ ! -s "$file" ] || ! compgen -G "$out/*.json" >/dev/null && ! compgen -G "$out/*.elsewhere" >/dev/null; then
         printf '%s\n' "$now" >"$file.$$" && mv "$file.$$" "$file"
         return
     fi

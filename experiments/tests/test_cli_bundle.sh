@@ -89,6 +89,7 @@ mkfifo fifo.txt && refuses "fifo.txt: a FIFO" fifo.txt -o b2.tar.gz
 refuses "/dev/null: a device" /dev/null -o b2.tar.gz
 head -c 64 "$zipccl" >elf.log && refuses "elf.log: binary" elf.log -o b2.tar.gz
 mkdir l && ln -s ../a.json l/out.json && refuses "l/out.json: a symbolic link out of its folder" l/out.json -o b2.tar.gz
+sed 's/zipccl.perf/zipccl.plan_steps/' a.json >plan.json && "$zipccl" bundle plan.json -o plan.tar.gz >out 2>err || failed "plan: $(cat err)"
 ln -s a.json in.json && "$zipccl" bundle in.json -o in.tar.gz >out 2>err || failed "link: $(cat err)"
 echo '{"key": "secret"}' >other.json && refuses "other.json: JSON without a schema" other.json -o b2.tar.gz
 echo "{$ours" >cut.json && refuses "cut.json:2: no JSON" cut.json -o b2.tar.gz

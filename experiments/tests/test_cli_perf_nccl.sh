@@ -54,6 +54,9 @@ grep -q '"nccl"' a.json || failed "the JSON does not say nccl"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
          { rows++; if (!($at["encode_s"] > 0 && $at["decode_s"] > 0)) rows = -9 } END { exit rows < 1 }' a.csv ||
     failed "kernels are not timed: $(cat a.csv)"
+works ", ratio" all_gather -b 64K -t 2 -n 1 --effort ratio --mode compressed --cluster laptop --cluster-dir "$root/models/clusters"
+"$program" perf all_gather --on nccl -b 64K -t 2 -n 1 --effort ratio --mode compressed >out 2>err
+[ $? -eq 2 ] && grep -q 'effort ratio: .* no codec rates' err || failed "--effort ratio without rates: $(cat out err)"
 works "0 OK" alltoallv -b 128K -t 3 -n 2 --mode raw,compressed --gate all -J g.json
 grep -q '"gate"' g.json || failed "the JSON does not say which gate"
 NCCL_TESTS_SPLIT="MOD 2" works "each of the groups" all_reduce -b 64K -t 4 -n 1
@@ -129,5 +132,7 @@ fi
 refuses "has no GPU" RANK=8 WORLD_SIZE=9 LOCAL_RANK=8
 refuses "local rank 1 of --on nccl has no GPU" RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 ZIPCCL_EMU=devices=1
 refuses "without MASTER_PORT" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1
+refuses "; with a program between the launcher and this one" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0
+refuses "MASTER_PORT is set without MASTER_ADDR" RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR= MASTER_PORT=29500
 refuses "MASTER_PORT=\"x\"" RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=x
 exit $bad

@@ -18,7 +18,9 @@ failed() {
 }
 
 "$run" --list | grep -q '^preflight  1 min' || failed "--list"
-for wrong in "-n x --launch local" "-n 2" "-n 2 --launch local --stages nothing" "-n 3 --launch local --one-node 2" --no; do
+for wrong in "-n x --launch local" "-n 2" "-n 2 --launch local --stages nothing" "-n 3 --launch local --one-node 2" --no \
+    "-n 2 --launch local --one-node 0" "-n 2 --launch local --one-node x" "-n 2 --launch local --local x" "-n 2 -o" \
+    "-n 2 --launch local -o $program"; do
     # shellcheck disable=SC2086
     "$run" --program "$program" $wrong >out 2>err
     [ $? -eq 2 ] || failed "$wrong: $(cat out err)"
@@ -55,6 +57,11 @@ other "-n 2, now -n 4" -n 4 --tiny --one-node 1
 other "--one-node 1, now --one-node none" -n 2 --tiny
 other "--tiny 1, now --tiny 0" -n 2 --one-node 1
 other "--cluster none, now --cluster h100" -n 2 --one-node 1 --tiny --cluster h100
+# A folder without results is of no settings.
+for cluster in nothing_there ""; do
+    "$run" -n 2 --launch local --program "$program" -o f --tiny --stages preflight ${cluster:+--cluster $cluster} >out 2>err
+    [ $? -eq $((${#cluster} > 0 ? 2 : 0)) ] || failed "after a failure: $(cat out err)"
+done
 # A trace is taken to as many ranks as are here.
 "$run" -n 4 --launch local --program "$program" --tiny -o w --one-node 2 --stages replay-moe64 >out 2>err &&
     grep -q ' 4 ranks as GPUs' w/replay-moe64.txt && grep -q '"zipccl.replay"' w/replay-moe64.json ||

@@ -26,11 +26,11 @@ struct zipccl_shim_control {
     uint64_t done; /* periods of calls that are behind us */
 };
 
-/* OFF if the file exists and its first word is "off". */
+/* OFF if the file exists and its first word is "off"; a pipe that nobody writes to is not waited for. */
 static uint32_t read_file(const char *path)
 {
     char text[64] = "", *at = text;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t n;
 
     if (file < 0)

@@ -2,7 +2,7 @@
  * report_file.c - what was counted, as JSON in a file
  *
  * Schema "zipccl-preload" version 1.  Written beside its place and renamed, so that who reads it sees a
- * whole one.  Names of communicators are the only text that is not ours.
+ * whole one; what is no file, such as /dev/null, is written to and stays what it is.  Names of communicators are the only text that is not ours.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -13,9 +13,11 @@
 #include "gpu/preload/totals.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A JSON string; control characters and what is no ASCII become '?'. */
@@ -160,6 +162,31 @@ static void put_all(FILE *out)
     fputs("]\n}\n", out);
 }
 
+/* A device, or a pipe that somebody reads: a pipe without a reader is an error, not a wait. */
+static FILE *open_as_it_is(const char *path)
+{
+    int file = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *out = NULL;
+
+    if (file >= 0 && fcntl(file, F_SETFL, 0) == 0)
+        out = fdopen(file, "w");
+    if (file >= 0 && out == NULL)
+        (void)close(file);
+    return out;
+}
+
+/* 'draft' is "" if there is none. */
+static FILE *open_out(const char *path, char *draft, size_t room)
+{
+    struct stat info;
+
+    draft[0] = '\0';
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return open_as_it_is(path);
+    (void)snprintf(draft, room, "%s.%d.tmp", path, (int)getpid());
+    return fopen(draft, "we");
+}
+
 void zipccl_shim_report_file(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -170,14 +197,13 @@ void zipccl_shim_report_file(void)
     if (zipccl_shim.settings.stats_file[0] == '\0')
         return;
     zipccl_log_expand(zipccl_shim.settings.stats_file, path, sizeof path);
-    (void)snprintf(draft, sizeof draft, "%s.%d.tmp", path, (int)getpid());
     pthread_mutex_lock(&lock);
-    out = fopen(draft, "we");
+    out = open_out(path, draft, sizeof draft);
     if (out != NULL) {
         put_all(out);
         ok = ferror(out) == 0;
-        ok = fclose(out) == 0 && ok && rename(draft, path) == 0;
-        if (!ok)
+        ok = fclose(out) == 0 && ok && (draft[0] == '\0' || rename(draft, path) == 0);
+        if (!ok && draft[0] != '\0')
             (void)unlink(draft);
     }
     if (!ok)

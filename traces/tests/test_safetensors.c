@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(safetensors, .fini = scratch_remove);
@@ -225,6 +226,18 @@ Test(safetensors, huge_header_lengths_are_errors)
     zipccl_safetensors_close(file);
     cr_expect_eq(zipccl_safetensors_open("no/such/file", &file, &error), ZIPCCL_ERR_IO);
     cr_expect_eq(zipccl_safetensors_open("traces", &file, &error), ZIPCCL_ERR_INPUT);
+}
+
+/* Nobody writes to it: opening it the usual way would wait for ever. */
+Test(safetensors, a_pipe_is_not_waited_for, .timeout = 20)
+{
+    const struct zipccl_safetensors *file;
+    struct zipccl_error error;
+    char path[SCRATCH_PATH];
+
+    cr_assert_eq(mkfifo(scratch_path(path, "pipe.safetensors"), 0600), 0);
+    cr_expect_eq(zipccl_safetensors_open(path, &file, &error), ZIPCCL_ERR_INPUT);
+    cr_expect(strstr(error.text, "no regular file") != NULL, "%s", error.text);
 }
 
 /* The bundled tensors have the bytes of the captured ones, where those are at hand. */

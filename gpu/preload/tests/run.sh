@@ -326,6 +326,14 @@ settings)
     cat "$work"/log.*.* >"$work/log" || fail "no log file"
     has log 'process group not selected'
     hasnt b ZIPCCL
+    # What is no file stays what it is, and is not waited for.
+    mkfifo "$work/pipe"
+    # shellcheck disable=SC2086
+    run c $on ZIPCCL_STATS_FILE="$work/pipe" ZIPCCL_CONTROL="$work/pipe" ZIPCCL_CONTROL_EVERY=3 -- \
+        timeout 60 "$app" collectives 2
+    [ -p "$work/pipe" ] || fail "ZIPCCL_STATS_FILE replaced a pipe"
+    has c 'ZIPCCL_STATS_FILE: cannot write .*/pipe: '
+    hasnt c 'could not be shared'
     ;;
 differ)
     # Processes, since the settings are a process's: rank 1 has another least size, then another mode.
