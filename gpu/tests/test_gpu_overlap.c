@@ -191,7 +191,7 @@ static void send_more(struct gpu_rank *r, void *context)
     data_fill_type(ZIPCCL_BFLOAT16, DATA_BITS, &random, 0.3, sent, nbytes / 2);
     d_sent = gpu_upload(r, sent, nbytes);
     d_came = gpu_upload(r, sent, nbytes);
-    EXPECT(r, cudaMemset(d_came, 0, nbytes) == cudaSuccess);
+    EXPECT(r, cudaMemsetAsync(d_came, 0, nbytes, r->stream) == cudaSuccess);
     gpu_test_options(r, &options);
     options.strategy = "fixed direct";
     options.max_staging_bytes = 1 << 16;
