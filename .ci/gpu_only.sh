@@ -7,7 +7,7 @@
 #
 # The root is made once with debootstrap and kept (ZIPCCL_ROOT_CACHE, default ~/.cache/zipccl); its
 # /proc and network are not touched by the build.  No library is in it but libc, which is checked: JSON is
-# read and written by json/ of this tree.  77: skipped, since debootstrap, root, CUDA or NCCL is
+# read and written by json/ of this tree.  77: skipped, since debootstrap, root, namespaces, CUDA or NCCL is
 # missing here.  Kernels are compiled for one architecture.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,7 @@ skip() {
     exit 77
 }
 [ "$(id -u)" -eq 0 ] || skip "no root, which makes and enters the other root"
-command -v unshare >/dev/null || skip "no unshare"
+unshare --mount --net --pid --fork mount -t tmpfs none /mnt 2>/dev/null || skip "no namespaces with mounts of their own here"
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || skip "no CUDA toolkit"
 cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 [ -e "$cuda/include/nccl.h" ] || skip "no nccl.h in the CUDA toolkit's folder"
@@ -53,7 +53,7 @@ echo "root of $release: $((SECONDS - started)) s"
 
 # In namespaces of its own: no network, and what is mounted goes with the last process.
 began=$SECONDS
-root=$root cuda=$cuda source=$PWD unshare --mount --net --pid --fork sh -euc '
+root=$root cuda=$cuda source=$PWD unshare --mount --net --pid --fork --kill-child sh -euc '
     mkdir -p "$root/cuda" "$root/source" "$root/build" "$root/proc"
     mount --bind "$cuda" "$root/cuda"
     mount --bind "$source" "$root/source"
