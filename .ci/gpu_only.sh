@@ -27,7 +27,9 @@ skip() {
 [ "$(id -u)" -eq 0 ] || skip "no root, which makes and enters the other root"
 unshare --mount --net --pid --fork mount -t tmpfs none /mnt 2>/dev/null || skip "no namespaces with mounts of their own here"
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || skip "no CUDA toolkit"
-cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+# nvcc itself tells its toolkit's folder: what is on PATH may be a script, far from it.
+cuda=$("$nvcc" --dryrun -x cu -c /dev/null -o /dev/null 2>&1 | sed -n 's/^#[$] TOP=//p' || true)
+cuda=$(cd "${cuda:-/nonexistent}" 2>/dev/null && pwd -P) || skip "nvcc does not tell its toolkit's folder"
 [ -e "$cuda/include/nccl.h" ] || skip "no nccl.h in the CUDA toolkit's folder"
 
 started=$SECONDS

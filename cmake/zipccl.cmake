@@ -85,6 +85,11 @@ if(ZIPCCL_WITH_MPI)
 endif()
 include(cmake/zipccl_cuda.cmake)
 message(STATUS "optional: MPI ${ZIPCCL_HAVE_MPI}, CUDA ${ZIPCCL_HAVE_CUDA}, nvcc ${ZIPCCL_HAVE_NVCC}, NCCL ${ZIPCCL_HAVE_NCCL}, emulator ${ZIPCCL_HAVE_EMULATOR}")
+if(ZIPCCL_REQUIRE_GPU AND NOT (ZIPCCL_HAVE_CUDA AND ZIPCCL_HAVE_NVCC AND ZIPCCL_HAVE_NCCL))
+    message(FATAL_ERROR "a build for GPUs needs the CUDA toolkit (found: ${ZIPCCL_HAVE_CUDA}), its nvcc (${ZIPCCL_HAVE_NVCC}) and NCCL, "
+        "nccl.h and libnccl.so.2 (${ZIPCCL_HAVE_NCCL}): -DCUDAToolkit_ROOT=FOLDER and -DNCCL_INCLUDE_DIR=FOLDER "
+        "-DNCCL_LIBRARY=FILE say where they are; -DZIPCCL_REQUIRE_GPU=OFF builds without them")
+endif()
 
 # zipccl_library(NAME SOURCES... ) - a static library with the one include root
 function(zipccl_library name)
