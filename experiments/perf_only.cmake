@@ -23,29 +23,29 @@ target_link_libraries(zipccl_program PUBLIC zipccl_models zipccl_traces PRIVATE 
 zipccl_part(zipccl_analysis analysis document.c)
 target_link_libraries(zipccl_analysis PUBLIC zipccl_core PRIVATE zipccl::yajl m)
 
-zipccl_part(zipccl_programs experiments program.c json_notes.c json_put.c launch.c on_signal.c
-    output.c progress.c report_table.c report_reasons.c report_json.c report_csv.c)
+zipccl_part(zipccl_programs experiments program/program.c program/json_notes.c program/json_put.c ranks/launch.c program/on_signal.c
+    program/output.c program/progress.c report/report_table.c report/report_reasons.c report/report_json.c report/report_csv.c)
 target_link_libraries(zipccl_programs PUBLIC zipccl_core PRIVATE zipccl_analysis zipccl::yajl m)
 target_compile_definitions(zipccl_programs PRIVATE
     ZIPCCL_VERSION="${PROJECT_VERSION}"
     ZIPCCL_BUILD_MPI=$<BOOL:${ZIPCCL_HAVE_MPI}>
     ZIPCCL_BUILD_TYPE="${CMAKE_BUILD_TYPE}"
     ZIPCCL_BUILD_SANITIZE="${ZIPCCL_SANITIZE}")
-zipccl_part(zipccl_import_programs experiments import_print.c open_cluster.c relative_path.c
-    spare_trace.c)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/experiments/relative_path.c PROPERTIES
+zipccl_part(zipccl_import_programs experiments trace/import_print.c program/open_cluster.c program/relative_path.c
+    trace/spare_trace.c)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/experiments/program/relative_path.c PROPERTIES
     COMPILE_DEFINITIONS _XOPEN_SOURCE=700)
 target_link_libraries(zipccl_import_programs PUBLIC zipccl_programs zipccl_traces zipccl_models)
 file(RELATIVE_PATH ZIPCCL_CLUSTER_DIR ${CMAKE_BINARY_DIR} ${PROJECT_SOURCE_DIR}/models/clusters)
 target_compile_definitions(zipccl_import_programs PRIVATE
     ZIPCCL_CLUSTER_DIR="${ZIPCCL_CLUSTER_DIR}")
-zipccl_part(zipccl_bench_data experiments bench_input.c machine.c)
+zipccl_part(zipccl_bench_data experiments bench/bench_input.c program/machine.c)
 target_link_libraries(zipccl_bench_data PUBLIC zipccl_core PRIVATE zipccl_traces m)
-zipccl_part(zipccl_replay_input experiments replay_own.c replay_note.c)
+zipccl_part(zipccl_replay_input experiments replay/replay_own.c replay/replay_note.c)
 target_link_libraries(zipccl_replay_input PUBLIC zipccl_import_programs zipccl_program)
 if(ZIPCCL_HAVE_MPI)
-    zipccl_part(zipccl_world_mpi experiments world_mpi.c)
+    zipccl_part(zipccl_world_mpi experiments ranks/world_mpi.c)
     target_link_libraries(zipccl_world_mpi PUBLIC zipccl_mpi zipccl_programs)
 endif()
-include(device_check.cmake)
-include(perf.cmake)
+include(device/device_check.cmake)
+include(perf/perf.cmake)

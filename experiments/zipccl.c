@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/bundle_command.h"
-#include "experiments/cluster_command.h"
-#include "experiments/codec_command.h"
-#include "experiments/compare_command.h"
-#include "experiments/plan_command.h"
-#include "experiments/program.h"
-#include "experiments/trace_command.h"
+#include "experiments/bundle/bundle_command.h"
+#include "experiments/cluster/cluster_command.h"
+#include "experiments/codec/codec_command.h"
+#include "experiments/compare/compare_command.h"
+#include "experiments/plan/plan_command.h"
+#include "experiments/program/program.h"
+#include "experiments/trace/trace_command.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/perf_command.h"
-#include "experiments/program.h"
-#include "experiments/real_replay_command.h"
+#include "experiments/perf/perf_command.h"
+#include "experiments/program/program.h"
+#include "experiments/replay/real_replay_command.h"
 
 #include <string.h>
 

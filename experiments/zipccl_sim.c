@@ -5,9 +5,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/perf_sim.h"
-#include "experiments/program.h"
-#include "experiments/replay_command.h"
+#include "experiments/perf/perf_sim.h"
+#include "experiments/program/program.h"
+#include "experiments/replay/replay_command.h"
 
 #include <string.h>
 

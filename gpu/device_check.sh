@@ -120,7 +120,7 @@ touch "$result_of"
 if [ -n "$dietgpu" ] && [ -n "$result_of" ]; then
     echo "DietGPU   not measured: there is no result to add to"
 elif [ -n "$dietgpu" ]; then
-    timeout 90 "$(python)" experiments/device_dietgpu.py "$dietgpu" -o "$result" || echo "DietGPU   left out"
+    timeout 90 "$(python)" experiments/device/device_dietgpu.py "$dietgpu" -o "$result" || echo "DietGPU   left out"
 else
     echo "DietGPU   not measured: --dietgpu names no library"
 fi

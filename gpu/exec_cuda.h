@@ -72,7 +72,7 @@ struct zipccl_cuda_span {
     bool decodes;
 };
 
-/* What codec kernels took, and what they coded, as experiments/timed_exec.h counts. */
+/* What codec kernels took, and what they coded, as experiments/perf/timed_exec.h counts. */
 struct zipccl_cuda_codec {
     double encode_s, decode_s, coded_raw, coded_wire;
 };

@@ -2,7 +2,7 @@
  * stat.h - statistics of tensors: their law, what it promises and what the codec makes of them
  *
  * From elements in memory to one row per tensor, as a table and as JSON.  It opens no files:
- * experiments/codec_stat.h does for `zipccl codec stat`.
+ * experiments/codec/codec_stat.h does for `zipccl codec stat`.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

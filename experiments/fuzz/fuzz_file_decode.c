@@ -8,7 +8,7 @@
 #include "core/codec.h"
 #include "core/fuzz/fuzz.h"
 #include "core/wire.h"
-#include "experiments/codec_file.h"
+#include "experiments/codec/codec_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/fuzz/fuzz.h"
-#include "experiments/codec_file.h"
+#include "experiments/codec/codec_file.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

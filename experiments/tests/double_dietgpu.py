@@ -15,7 +15,7 @@ try:
 except ImportError:
     print("skipped: PyTorch is not here")
     sys.exit(77)
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "device"))
 import device_dietgpu  # noqa: E402
 
 wrong = False

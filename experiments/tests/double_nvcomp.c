@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/device_nvcomp.h"
+#include "experiments/device/device_nvcomp.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

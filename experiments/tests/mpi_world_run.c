@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/world_mpi.h"
+#include "experiments/ranks/world_mpi.h"
 
 #include <stdio.h>
 #include <stdlib.h>

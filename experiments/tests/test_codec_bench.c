@@ -5,8 +5,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/bench_report.h"
-#include "experiments/plain_copy.h"
+#include "experiments/bench/bench_report.h"
+#include "experiments/bench/plain_copy.h"
 #include "models/exponent_code.h"
 
 #include <criterion/criterion.h>

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/codec_conform.h"
-#include "experiments/filter_process.h"
+#include "experiments/codec/codec_conform.h"
+#include "experiments/codec/filter_process.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/wire.h"
-#include "experiments/codec_file.h"
+#include "experiments/codec/codec_file.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

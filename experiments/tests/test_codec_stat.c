@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/codec_stat.h"
+#include "experiments/codec/codec_stat.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/launch.h"
+#include "experiments/ranks/launch.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/output.h"
-#include "experiments/program.h"
+#include "experiments/program/output.h"
+#include "experiments/program/program.h"
 
 #include <criterion/criterion.h>
 

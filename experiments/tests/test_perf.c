@@ -6,10 +6,10 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "core/strategy.h"
-#include "experiments/perf_check.h"
-#include "experiments/perf_data.h"
-#include "experiments/perf_report.h"
-#include "experiments/program.h"
+#include "experiments/perf/perf_check.h"
+#include "experiments/perf/perf_data.h"
+#include "experiments/perf/perf_report.h"
+#include "experiments/program/program.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

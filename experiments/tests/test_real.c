@@ -5,10 +5,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/perf_plan.h"
-#include "experiments/perf_run.h"
-#include "experiments/plan_file.h"
-#include "experiments/real_replay.h"
+#include "experiments/perf/perf_plan.h"
+#include "experiments/perf/perf_run.h"
+#include "experiments/plan/plan_file.h"
+#include "experiments/replay/real_replay.h"
 
 #include <math.h>
 #include <stdatomic.h>

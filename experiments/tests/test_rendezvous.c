@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "experiments/rendezvous.h"
+#include "experiments/ranks/rendezvous.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

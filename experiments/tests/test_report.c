@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "analysis/report_html.h"
-#include "experiments/report.h"
+#include "experiments/report/report.h"
 #include "experiments/tests/example_result.h"
 
 #include <criterion/criterion.h>

@@ -25,10 +25,10 @@ add_test(NAME cli_files COMMAND ${PROJECT_SOURCE_DIR}/experiments/tests/test_cli
     ${CMAKE_BINARY_DIR} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(cli_files PROPERTIES TIMEOUT 600)
 zipccl_criterion_test(test_launch SOURCES tests/test_launch.c LIBS zipccl_programs)
-zipccl_plain_test(test_rendezvous THREADS SOURCES tests/test_rendezvous.c rendezvous.c LIBS zipccl_programs)
+zipccl_plain_test(test_rendezvous THREADS SOURCES tests/test_rendezvous.c ranks/rendezvous.c LIBS zipccl_programs)
 # Not under ThreadSanitizer: see core/tests/mpi_tests.cmake.
 if(ZIPCCL_HAVE_MPI AND NOT ZIPCCL_SANITIZE STREQUAL "thread")
-    add_executable(mpi_world_run tests/mpi_world_run.c world.c)
+    add_executable(mpi_world_run tests/mpi_world_run.c ranks/world.c)
     target_link_libraries(mpi_world_run PRIVATE zipccl_world_mpi)
     set_target_properties(mpi_world_run PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
