@@ -13,7 +13,7 @@
 
 static bool is_uneven(const struct zipccl_call *call)
 {
-    return call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    return zipccl_is_uneven(call->op);
 }
 
 static zipccl_status build(const struct zipccl_comm *comm, const struct zipccl_strategy *strategy,

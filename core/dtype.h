@@ -48,6 +48,18 @@ enum zipccl_op {
     ZIPCCL_NUM_OPS = 7
 };
 
+/* True if 'op' adds up what ranks bring. */
+static inline bool zipccl_is_reduction(enum zipccl_op op)
+{
+    return op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE;
+}
+
+/* True if every pair of ranks has a count of its own, which only its two ends know. */
+static inline bool zipccl_is_uneven(enum zipccl_op op)
+{
+    return op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV;
+}
+
 /* Bytes of one element; 0 if 'dtype' is no valid number. */
 size_t zipccl_dtype_size(enum zipccl_dtype dtype);
 

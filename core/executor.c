@@ -149,7 +149,7 @@ static bool can_run(const struct zipccl_run_state *s, const struct zipccl_step *
 static zipccl_status check(const struct zipccl_run_state *s)
 {
     const struct zipccl_plan *plan = s->plan;
-    bool uneven = plan->op == ZIPCCL_ALLTOALLV || plan->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(plan->op);
 
     if (plan->nranks != s->nranks || s->element == 0)
         return ZIPCCL_ERR_ARG;

@@ -323,7 +323,7 @@ static struct ring_load native_load(const struct lowering *l)
                               .nblocks = nranks,
                               .longer = whole ? (uint32_t)(l->plan->count % nranks) : 0,
                               .gather = op == ZIPCCL_ALL_GATHER || op == ZIPCCL_ALL_REDUCE,
-                              .back = op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE,
+                              .back = zipccl_is_reduction(op),
                               .broadcast = op == ZIPCCL_BROADCAST};
 }
 

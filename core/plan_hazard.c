@@ -12,7 +12,7 @@
 
 static bool reduces(const struct zipccl_plan *plan)
 {
-    return plan->op == ZIPCCL_REDUCE_SCATTER || plan->op == ZIPCCL_ALL_REDUCE;
+    return zipccl_is_reduction(plan->op);
 }
 
 size_t zipccl_check_origin(const struct zipccl_check *c, uint32_t rank, enum zipccl_buf buf)

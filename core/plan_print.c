@@ -101,7 +101,7 @@ void zipccl_plan_print(const struct zipccl_plan *plan, FILE *out)
             zipccl_dtype_name((enum zipccl_dtype)plan->dtype), plan->count, plan->nranks);
     if (plan->op == ZIPCCL_BROADCAST)
         fprintf(out, " root %u", plan->root);
-    if (plan->op == ZIPCCL_REDUCE_SCATTER || plan->op == ZIPCCL_ALL_REDUCE)
+    if (zipccl_is_reduction(plan->op))
         fprintf(out, " %s", zipccl_redop_name((enum zipccl_redop)plan->redop));
     fprintf(out, ", %u chunks of %zu", plan->nchunks, plan->chunk_n);
     if (plan->raw_below_n > 0)

@@ -31,16 +31,6 @@ static bool is_staging(const struct zipccl_place *p)
     return p->buf != ZIPCCL_BUF_SEND && p->buf != ZIPCCL_BUF_RECV;
 }
 
-static bool is_reduction(const struct zipccl_check *c)
-{
-    return c->plan->op == ZIPCCL_REDUCE_SCATTER || c->plan->op == ZIPCCL_ALL_REDUCE;
-}
-
-static bool is_uneven(const struct zipccl_check *c)
-{
-    return c->plan->op == ZIPCCL_ALLTOALLV || c->plan->op == ZIPCCL_SENDRECV;
-}
-
 static uint32_t pattern_of(uint32_t op)
 {
     switch (op) {
@@ -55,7 +45,7 @@ static uint32_t pattern_of(uint32_t op)
 /* Reductions of our own exchange contributions, and all_reduce gathers what it has summed. */
 static bool has_pattern(const struct zipccl_check *c, const struct zipccl_step *s)
 {
-    if (is_reduction(c) && s->kind != ZIPCCL_STEP_NATIVE)
+    if (zipccl_is_reduction(c->plan->op) && s->kind != ZIPCCL_STEP_NATIVE)
         return s->pattern == ZIPCCL_PATTERN_ALL_TO_ALL ||
                (s->pattern == ZIPCCL_PATTERN_ALL_GATHER && s->kind != ZIPCCL_STEP_REDUCE);
     return s->pattern == pattern_of(c->plan->op);
@@ -68,7 +58,7 @@ static zipccl_status check_group(const struct zipccl_check *c, uint32_t i)
     const struct zipccl_step *s = &plan->steps[i];
     bool last = s->group != ZIPCCL_GROUP_NODE;
 
-    if (!has_pattern(c, s) || (is_uneven(c) && s->group != ZIPCCL_GROUP_WORLD))
+    if (!has_pattern(c, s) || (zipccl_is_uneven(c->plan->op) && s->group != ZIPCCL_GROUP_WORLD))
         return zipccl_check_fail(c, i, "form", "its pattern or group does not serve %s",
                                  zipccl_op_name((enum zipccl_op)plan->op));
     if (!zipccl_step_fits(s, c->topology))
@@ -77,7 +67,7 @@ static zipccl_status check_group(const struct zipccl_check *c, uint32_t i)
         return s->redop == 0 && s->first == 0 && s->round == 0
                    ? ZIPCCL_OK
                    : zipccl_check_fail(c, i, "form", "only a REDUCE has an operator");
-    if (!is_reduction(c) || s->redop != (last ? plan->redop : ZIPCCL_SUM))
+    if (!zipccl_is_reduction(c->plan->op) || s->redop != (last ? plan->redop : ZIPCCL_SUM))
         return zipccl_check_fail(c, i, "reduce", "its operator is not that of its level");
     if (s->first != 1 || s->round != 1)
         return zipccl_check_fail(c, i, "reduce", "a sum starts and is rounded in one step");
@@ -104,7 +94,7 @@ static zipccl_status check_numbers(const struct zipccl_check *c, uint32_t i)
         return zipccl_check_fail(c, i, "chunk", "chunk %u of %u", s->chunk, plan->nchunks);
     if (whole || s->kind == ZIPCCL_STEP_NATIVE)
         n = plan->count;
-    else if (is_uneven(c))
+    else if (zipccl_is_uneven(c->plan->op))
         n = plan->chunk_n;
     if (s->n != n)
         return zipccl_check_fail(c, i, "agree", "n is %zu, chunk %u has %zu", s->n, s->chunk, n);
@@ -228,7 +218,8 @@ static zipccl_status check_place(const struct zipccl_check *c, uint32_t i,
                                  const struct zipccl_place *p, bool one_message)
 {
     if (is_staging(p) ? p->slot >= c->plan->nslots || p->uneven != 0 || p->by_rank != 0
-                      : (p->uneven != 0) != is_uneven(c) || (p->uneven != 0 && p->by_rank != 0))
+                      : (p->uneven != 0) != zipccl_is_uneven(c->plan->op) ||
+                            (p->uneven != 0 && p->by_rank != 0))
         return zipccl_check_fail(c, i, "form", "a place has the wrong slot or peer table");
     if (one_message && p->peer_stride != 0 && !p->by_rank)
         return zipccl_check_fail(c, i, "form", "one message for all has one place");
@@ -377,7 +368,7 @@ static zipccl_status check_plan(const struct zipccl_plan *plan,
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "rule 'chunk': %u chunks of %zu are not %zu",
                            plan->nchunks, plan->chunk_n, plan->count);
     ZIPCCL_TRY(check_accumulator(plan, size, error));
-    if (plan->op != ZIPCCL_ALLTOALLV && plan->op != ZIPCCL_SENDRECV)
+    if (!zipccl_is_uneven(plan->op))
         return ZIPCCL_OK;
     if (splits == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_ARG, "an uneven op needs splits");
@@ -433,13 +424,14 @@ zipccl_status zipccl_plan_validate(const struct zipccl_plan *plan,
     ZIPCCL_TRY(check_plan(plan, topology, splits, max_staging_bytes, error));
     c.size = zipccl_dtype_size((enum zipccl_dtype)plan->dtype);
     c.before = calloc((size_t)plan->nsteps + 1, sizeof *c.before);
-    if (is_uneven(&c)) {
+    if (zipccl_is_uneven(plan->op)) {
         send_displs = packed(splits, plan->nranks, false);
         recv_displs = packed(splits, plan->nranks, true);
     }
     c.send_displs = send_displs;
     c.recv_displs = recv_displs;
-    if (c.before == NULL || (is_uneven(&c) && (send_displs == NULL || recv_displs == NULL)))
+    if (c.before == NULL ||
+        (zipccl_is_uneven(plan->op) && (send_displs == NULL || recv_displs == NULL)))
         status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
     else
         status = check_all(&c);

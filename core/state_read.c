@@ -150,7 +150,7 @@ static zipccl_status read_op(struct cursor *c, bool pairs, enum zipccl_op *out)
         names[i] = zipccl_op_name((enum zipccl_op)i);
     ZIPCCL_TRY(choose(c, names, "a collective", &op));
     *out = (enum zipccl_op)op;
-    if ((*out == ZIPCCL_ALLTOALLV || *out == ZIPCCL_SENDRECV) != pairs)
+    if (zipccl_is_uneven(*out) != pairs)
         return zipccl_fail(c->error, ZIPCCL_ERR_INPUT, "line %lu: found '%s', expected one %s",
                            c->line, zipccl_op_name(*out), pairs ? "of pairs" : "with equal counts");
     return ZIPCCL_OK;

@@ -162,7 +162,7 @@ static zipccl_status try_candidate(const struct question *q, const struct zipccl
                                    uint32_t *nchunks)
 {
     uint32_t asked = *nchunks, cls = q->capacity_class;
-    bool pairs = q->call->op == ZIPCCL_ALLTOALLV || q->call->op == ZIPCCL_SENDRECV;
+    bool pairs = zipccl_is_uneven(q->call->op);
     struct zipccl_plan *plan;
     bool over;
 
@@ -229,7 +229,7 @@ zipccl_status zipccl_candidates(const struct zipccl_call *call,
     struct question fast = {&fast_call,        placement, params,  &used, capacity_class,
                             max_staging_bytes, fn,        context, &n};
     struct question slow = fast;
-    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(call->op);
     zipccl_status status = ZIPCCL_ERR_UNSUPPORTED;
 
     if (sizes != NULL)

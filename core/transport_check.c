@@ -285,7 +285,7 @@ static size_t native_sent(const struct zipccl_transport *t, const struct zipccl_
 static zipccl_status check_native(struct zipccl_transport *t, const struct zipccl_native_call *call)
 {
     struct zipccl_check_rank *rank = rank_of(t);
-    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(call->op);
     struct zipccl_check_call said = {
         ZIPCCL_CHECK_NATIVE,     call->op, call->dtype, call->redop, call->root, call->channels,
         uneven ? 0 : call->count};

@@ -76,7 +76,7 @@ zipccl_status zipccl_check_match(struct zipccl_check_hub *hub, uint32_t src, uin
 
 static bool alike(const struct zipccl_check_call *a, const struct zipccl_check_call *b)
 {
-    bool uneven = a->op == ZIPCCL_ALLTOALLV || a->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(a->op);
 
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->redop == b->redop &&
            a->root == b->root && a->channels == b->channels && (uneven || a->count == b->count);

@@ -154,7 +154,7 @@ bool zipccl_mem_has_native(const struct zipccl_transport *t, enum zipccl_op op,
     (void)t;
     if (zipccl_dtype_size(dtype) == 0 || (unsigned)op >= ZIPCCL_NUM_OPS)
         return false;
-    if (op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE)
+    if (zipccl_is_reduction(op))
         return zipccl_reduce_serves(dtype, redop);
     return true;
 }

@@ -381,7 +381,7 @@ bool zipccl_mpi_has_native(const struct zipccl_transport *t, enum zipccl_op op,
     (void)t;
     if (zipccl_dtype_size(dtype) == 0 || (unsigned)op >= ZIPCCL_NUM_OPS)
         return false;
-    if (op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE)
+    if (zipccl_is_reduction(op))
         return zipccl_reduce_serves(dtype, redop);
     return true;
 }
@@ -395,7 +395,7 @@ zipccl_status zipccl_mpi_native(struct zipccl_transport *t, const struct zipccl_
         return ZIPCCL_ERR_UNSUPPORTED;
     if (call->op == ZIPCCL_BROADCAST && call->root >= t->nranks)
         return ZIPCCL_ERR_ARG;
-    if (call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV)
+    if (zipccl_is_uneven(call->op))
         return zipccl_rings_native(t, call, NULL);
     ZIPCCL_TRY(zipccl_mpi_begin(m));
     switch (call->op) {

@@ -65,11 +65,6 @@ bool zipccl_gate_native(struct zipccl_gate *gate, const struct zipccl_plan *plan
     return true;
 }
 
-static bool is_even(const struct zipccl_plan *plan)
-{
-    return plan->op != ZIPCCL_ALLTOALLV && plan->op != ZIPCCL_SENDRECV;
-}
-
 static void count_coded(struct zipccl_gate *gate, struct zipccl_gate_call *call,
                         const struct zipccl_gate_coded *coded)
 {
@@ -213,7 +208,7 @@ zipccl_status zipccl_gate_arena(struct zipccl_exec_cuda *e, const struct zipccl_
     call->ended = (struct zipccl_ended_call){.op = (enum zipccl_op)s->plan->op,
                                              .dtype = (enum zipccl_dtype)s->plan->dtype,
                                              .count = s->plan->count,
-                                             .even = is_even(s->plan),
+                                             .even = !zipccl_is_uneven(s->plan->op),
                                              .fixed = zipccl_plan_is_fixed(s->plan)};
     gate->call = call;
     e->arena = &call->arena;

@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "core/strategies/reductions.h"
 #include "gpu/gpu_state.h"
 
 #include <stdlib.h>

@@ -199,7 +199,7 @@ static void count_codec(struct zipccl_link_call *call)
 
 static zipccl_status check_row(const struct zipccl_link_row *row, struct zipccl_error *error)
 {
-    if (row->op == ZIPCCL_ALLTOALLV || row->op == ZIPCCL_SENDRECV)
+    if (zipccl_is_uneven(row->op))
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "%s: how much each pair moved is not known, expected an op with equal "
                            "counts",

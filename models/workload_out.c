@@ -430,7 +430,7 @@ uint64_t workload_call(struct workload_out *o, const struct workload_call *call)
 {
     uint64_t after = call->after != 0 ? call->after : o->last[o->stage];
     uint64_t repeat = call->repeat > 0 ? call->repeat : 1;
-    bool reduces = call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(call->op);
     const char *const *names = o->samples[call->use][o->place];
     struct zipccl_trace_pair *pairs = NULL;
     uint64_t deps[2] = {after, call->also};

@@ -304,7 +304,7 @@ static int common_class(const struct zipccl_pricing *pricing, uint32_t index, ui
 /* True if a communicator has one capacity class for both; pairs have it whatever the count. */
 static bool share_class(const struct zipccl_program_class *a, const struct zipccl_program_class *b)
 {
-    bool pairs = a->event->op == ZIPCCL_ALLTOALLV || a->event->op == ZIPCCL_SENDRECV;
+    bool pairs = zipccl_is_uneven(a->event->op);
 
     return a->group == b->group && a->event->op == b->event->op &&
            a->event->dtype == b->event->dtype && (pairs || a->event->count == b->event->count);

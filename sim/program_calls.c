@@ -32,7 +32,7 @@ static zipccl_status make_splits(const struct zipccl_trace *trace, struct zipccl
 {
     size_t size = c->group->size;
 
-    if (c->event->op != ZIPCCL_ALLTOALLV && c->event->op != ZIPCCL_SENDRECV)
+    if (!zipccl_is_uneven(c->event->op))
         return ZIPCCL_OK;
     c->splits = calloc(size * size, sizeof(*c->splits));
     if (c->splits == NULL)

@@ -89,7 +89,7 @@ static zipccl_status make_splits(struct job *job)
            shift = job->cluster->nodes > 1 ? job->cluster->gpus_per_node : 1;
     enum zipccl_op op = job->c->call.op;
 
-    if (op != ZIPCCL_ALLTOALLV && op != ZIPCCL_SENDRECV)
+    if (!zipccl_is_uneven(op))
         return ZIPCCL_OK;
     job->splits = calloc(n * n, sizeof(*job->splits));
     if (job->splits == NULL)

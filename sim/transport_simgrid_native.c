@@ -405,7 +405,7 @@ bool zipccl_simgrid_has_native(const struct zipccl_transport *t, enum zipccl_op 
     (void)t;
     if (zipccl_dtype_size(dtype) == 0 || (unsigned)op >= ZIPCCL_NUM_OPS)
         return false;
-    if (op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE)
+    if (zipccl_is_reduction(op))
         return zipccl_reduce_serves(dtype, redop);
     return true;
 }
@@ -422,8 +422,7 @@ zipccl_status zipccl_simgrid_native(struct zipccl_transport *t,
         return ZIPCCL_ERR_ABORTED;
     if (call->op == ZIPCCL_BROADCAST)
         return native_broadcast(t, call);
-    if ((call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE) &&
-        rank->hub->options.copy_bytes == SIZE_MAX)
+    if (zipccl_is_reduction(call->op) && rank->hub->options.copy_bytes == SIZE_MAX)
         status = enter_reduction(rank, call);
     if (status != ZIPCCL_OK) {
         t->ops->abort(t);

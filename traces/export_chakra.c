@@ -188,7 +188,7 @@ static void name_call(const struct zipccl_event *event, char *out, size_t size)
                                                           [ZIPCCL_MAX] = "_Max",
                                                           [ZIPCCL_MIN] = "_Min",
                                                           [ZIPCCL_AVG] = "_SumPostDiv"};
-    bool reduces = event->op == ZIPCCL_ALL_REDUCE || event->op == ZIPCCL_REDUCE_SCATTER;
+    bool reduces = zipccl_is_reduction(event->op);
 
     snprintf(out, size, "ncclDevKernel_%s%s_%s", ops[event->op],
              reduces ? redops[event->redop] : "", zipccl_dtype_name(event->dtype));

@@ -161,7 +161,7 @@ zipccl_status zipccl_trace_check_collective(struct zipccl_trace_checker *c,
                                             const struct zipccl_event *e)
 {
     const struct zipccl_trace_group *g;
-    bool reduces = e->op == ZIPCCL_REDUCE_SCATTER || e->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(e->op);
 
     if ((unsigned)e->op >= ZIPCCL_NUM_OPS || (unsigned)e->dtype >= ZIPCCL_NUM_DTYPES ||
         (unsigned)e->redop >= ZIPCCL_NUM_REDOPS)

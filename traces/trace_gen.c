@@ -215,7 +215,7 @@ static void gen_collective(yajl_gen gen, const struct zipccl_trace_header *h,
     zipccl_gen_string(gen, "group", h->groups[e->group].name);
     zipccl_gen_string(gen, "dtype", zipccl_dtype_name(e->dtype));
     zipccl_gen_uint(gen, "count", e->count);
-    if (e->op == ZIPCCL_REDUCE_SCATTER || e->op == ZIPCCL_ALL_REDUCE)
+    if (zipccl_is_reduction(e->op))
         zipccl_gen_string(gen, "redop", zipccl_redop_name(e->redop));
     if (e->op == ZIPCCL_BROADCAST)
         zipccl_gen_uint(gen, "root", e->root);

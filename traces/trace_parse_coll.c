@@ -57,8 +57,7 @@ static zipccl_status parse_redop(const struct zipccl_place *at, const struct zip
 {
     const char *name;
 
-    ZIPCCL_TRY(parse_belongs(at, node, "redop", e->op,
-                             e->op == ZIPCCL_ALL_REDUCE || e->op == ZIPCCL_REDUCE_SCATTER));
+    ZIPCCL_TRY(parse_belongs(at, node, "redop", e->op, zipccl_is_reduction(e->op)));
     if (node == NULL)
         return ZIPCCL_OK;
     ZIPCCL_TRY(zipccl_json_string(at, node, "redop", &name));

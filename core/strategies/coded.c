@@ -108,7 +108,7 @@ bool zipccl_serves_split(const struct zipccl_call *call)
 
 uint32_t zipccl_coded_split_chunks(const struct zipccl_call *call, uint32_t nchunks)
 {
-    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(call->op);
     size_t most = call->count / ZIPCCL_SPLIT_LEAST_N;
 
     /* The two ends of a pair see other counts: they agree on chunks before. */

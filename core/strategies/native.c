@@ -63,8 +63,7 @@ static zipccl_status build(const struct zipccl_call *call, const struct zipccl_t
         step.root = call->root;
     if (call->count > 0)
         zipccl_builder_add(&builder, &step);
-    if (builder.status == ZIPCCL_OK &&
-        (call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE))
+    if (builder.status == ZIPCCL_OK && zipccl_is_reduction(call->op))
         builder.plan->redop = (uint8_t)call->redop;
     return zipccl_builder_finish(&builder, out);
 }

@@ -18,7 +18,7 @@
 bool zipccl_serves_direct(const struct zipccl_call *call)
 {
     return call->op == ZIPCCL_ALL_GATHER || call->op == ZIPCCL_ALLTOALL ||
-           call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+           zipccl_is_uneven(call->op);
 }
 
 bool zipccl_serves_ring(const struct zipccl_call *call)

@@ -10,11 +10,6 @@
 
 #include "core/strategy.h"
 
-static inline bool zipccl_is_reduction(enum zipccl_op op)
-{
-    return op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE;
-}
-
 /* True for sum and avg of bf16, fp16 and fp32: what REDUCE steps compute. */
 bool zipccl_serves_reduction(const struct zipccl_call *call);
 

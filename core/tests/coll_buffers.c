@@ -15,11 +15,6 @@
 
 enum { SEND_COUNTS, SEND_DISPLS, RECV_COUNTS, RECV_DISPLS };
 
-static bool is_uneven(const struct coll_case *c)
-{
-    return c->op == ZIPCCL_ALLTOALLV || c->op == ZIPCCL_SENDRECV;
-}
-
 static uint16_t *canaries(size_t n)
 {
     uint16_t *p = malloc(n * sizeof *p);
@@ -38,7 +33,7 @@ static void sizes_of(struct buffers *b, const struct coll_case *c, uint32_t nran
 
     *send_n = per_peer ? c->count * nranks : c->count;
     *recv_n = c->op == ZIPCCL_BROADCAST ? c->count : c->count * nranks;
-    if (!is_uneven(c))
+    if (!zipccl_is_uneven(c->op))
         return;
     *send_n = *recv_n = 0;
     for (uint32_t p = 0; p < nranks; p++) {
@@ -56,7 +51,7 @@ static void fill_send(struct buffers *b, const struct coll_case *c, uint32_t nra
     if (c->op == ZIPCCL_ALL_GATHER || c->op == ZIPCCL_BROADCAST)
         case_block(c, rank, TO_ALL, 0, c->count, b->send);
     for (uint32_t p = 0; p < nranks; p++)
-        if (is_uneven(c))
+        if (zipccl_is_uneven(c->op))
             case_block(c, rank, p, 0, b->displs[SEND_COUNTS][p],
                        b->send + b->displs[SEND_DISPLS][p]);
         else if (c->op == ZIPCCL_ALLTOALL)
@@ -70,7 +65,7 @@ static void fill_want(struct buffers *b, const struct coll_case *c, uint32_t nra
     if (c->op == ZIPCCL_BROADCAST)
         case_block(c, c->root, TO_ALL, 0, c->count, want);
     for (uint32_t p = 0; p < nranks; p++)
-        if (is_uneven(c))
+        if (zipccl_is_uneven(c->op))
             case_block(c, p, rank, 0, b->displs[RECV_COUNTS][p], want + b->displs[RECV_DISPLS][p]);
         else if (c->op == ZIPCCL_ALL_GATHER)
             case_block(c, p, TO_ALL, 0, c->count, want + p * c->count);

@@ -20,11 +20,6 @@ static inline struct zipccl_topology *make_topology(uint32_t nnodes, uint32_t ra
     return t;
 }
 
-static inline bool op_is_uneven(enum zipccl_op op)
-{
-    return op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV;
-}
-
 /* bf16, native available, the last rank as root. */
 static inline struct zipccl_call make_call(enum zipccl_op op, size_t count, uint32_t nranks)
 {

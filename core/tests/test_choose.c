@@ -175,7 +175,7 @@ Test(choose, modes_restrict_the_choice)
     struct zipccl_cost_params params = rails();
 
     for (unsigned op = 0; op < ZIPCCL_NUM_OPS; op++) {
-        bool reduces = op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE;
+        bool reduces = zipccl_is_reduction(op);
         struct zipccl_call call = make_call((enum zipccl_op)op, 1 << 20, 64);
         struct chosen raw = choose(&call, &params, ZIPCCL_MODE_RAW);
         struct chosen coded = choose(&call, &params, ZIPCCL_MODE_COMPRESSED);

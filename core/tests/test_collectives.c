@@ -87,7 +87,7 @@ static void run_inputs(struct world *w, struct checked *checked, struct coll_cas
     bool placeable = c.op == ZIPCCL_ALL_GATHER || c.op == ZIPCCL_BROADCAST;
     unsigned first_split = c.op == ZIPCCL_ALLTOALLV ? SPLIT_RANDOM : SPLIT_SHIFT;
     unsigned last_split = c.op == ZIPCCL_ALLTOALLV ? SPLIT_NONE : SPLIT_ONE_WAY;
-    bool uneven = c.op == ZIPCCL_ALLTOALLV || c.op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(c.op);
 
     for (unsigned k = 0; k < NUM_KINDS; k++) {
         uint32_t nroots = c.op == ZIPCCL_BROADCAST && c.count < 5000 ? w->nranks : 1;

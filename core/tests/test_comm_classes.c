@@ -148,9 +148,7 @@ static zipccl_status expect(const struct job *job, uint32_t rank, uint32_t k, co
             memcpy(want + p * n, all + rank * n, n * sizeof *all);
     }
     free(all);
-    return job->op == ZIPCCL_REDUCE_SCATTER || job->op == ZIPCCL_ALL_REDUCE
-               ? call(job, job->plain[rank], k, send, want)
-               : ZIPCCL_OK;
+    return zipccl_is_reduction(job->op) ? call(job, job->plain[rank], k, send, want) : ZIPCCL_OK;
 }
 
 static bool one_call(struct job *job, uint32_t rank, uint32_t k)

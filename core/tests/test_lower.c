@@ -459,8 +459,7 @@ Test(lower, by_rank_serves_what_depends_on_one_end)
                                            .has_native = true};
                 struct zipccl_plan *plan;
 
-                if (op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV ||
-                    !zipccl_strategies[i]->serves(&call) ||
+                if (zipccl_is_uneven(op) || !zipccl_strategies[i]->serves(&call) ||
                     zipccl_strategies[i]->build(&call, t, 2, 2, 0, 0, &plan) != ZIPCCL_OK)
                     continue;
                 for (uint32_t step = 0; step < plan->nsteps; step++) {

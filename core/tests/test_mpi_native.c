@@ -67,16 +67,11 @@ static void fill(enum zipccl_dtype dtype, void *buf, size_t n, uint32_t rank)
         put(dtype, buf, i, value_at(rank, i));
 }
 
-static bool is_reduction(enum zipccl_op op)
-{
-    return op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE;
-}
-
 /* Elements of the send and receive buffers. */
 static void sizes_of(const struct native_case *c, size_t nranks, size_t *send_n, size_t *recv_n)
 {
-    bool all_send = c->op == ZIPCCL_REDUCE_SCATTER || c->op == ZIPCCL_ALLTOALL ||
-                    c->op == ZIPCCL_ALLTOALLV || c->op == ZIPCCL_SENDRECV;
+    bool all_send =
+        c->op == ZIPCCL_REDUCE_SCATTER || c->op == ZIPCCL_ALLTOALL || zipccl_is_uneven(c->op);
     bool all_recv = c->op == ZIPCCL_ALL_GATHER || (all_send && c->op != ZIPCCL_REDUCE_SCATTER);
 
     *send_n = all_send ? c->count * nranks : c->count;
@@ -164,7 +159,7 @@ static bool run_case(const struct world *w, const struct native_case *c)
     call.send_counts = counts[0];
     call.recv_counts = counts[1];
     call.send_displs = call.recv_displs = displs;
-    if (is_reduction(c->op))
+    if (zipccl_is_reduction(c->op))
         want_reduced(c, n, rank, want);
     else
         want_moved(c, n, rank, want, displs);
@@ -210,14 +205,13 @@ static unsigned run_all(const struct world *w)
                                             .root = op == ZIPCCL_BROADCAST ? k % w->nranks : 0};
                     bool fp8 = d >= ZIPCCL_FLOAT8_E4M3;
 
-                    c.in_place = v == 1 && op != ZIPCCL_ALLTOALL && op != ZIPCCL_ALLTOALLV &&
-                                 op != ZIPCCL_SENDRECV;
-                    if (!is_reduction(c.op) && redop > 0)
+                    c.in_place = v == 1 && op != ZIPCCL_ALLTOALL && !zipccl_is_uneven(op);
+                    if (!zipccl_is_reduction(c.op) && redop > 0)
                         continue;
                     if (t->ops->has_native(t, c.op, c.dtype, c.redop) ==
-                        (is_reduction(c.op) && fp8))
+                        (zipccl_is_reduction(c.op) && fp8))
                         return 0;
-                    if ((is_reduction(c.op) && fp8) || run_case(w, &c))
+                    if ((zipccl_is_reduction(c.op) && fp8) || run_case(w, &c))
                         continue;
                     fprintf(stderr, "rank %u of %u: %s %s %s of %zu, root %u%s: wrong; %s\n",
                             mpi_rank(), w->nranks, zipccl_op_name(c.op), zipccl_dtype_name(c.dtype),

@@ -15,7 +15,7 @@ static const uint32_t chunks[] = {1, 2, 3, 5, 16};
 /* Ops whose plans also hold when the buffers are the same, as NCCL defines in place. */
 static bool has_in_place(const struct zipccl_call *call)
 {
-    return call->op != ZIPCCL_ALLTOALL && !op_is_uneven(call->op);
+    return call->op != ZIPCCL_ALLTOALL && !zipccl_is_uneven(call->op);
 }
 
 static bool refuses(const struct zipccl_strategy *s, const struct zipccl_topology *t)
@@ -32,7 +32,8 @@ static unsigned check_case(const struct zipccl_strategy *s, const struct zipccl_
 {
     struct zipccl_plan *plan = NULL, *again = NULL;
     struct zipccl_error error = {""};
-    size_t *splits = op_is_uneven(call->op) ? make_splits(call->op, call->count, t->nranks) : NULL;
+    size_t *splits =
+        zipccl_is_uneven(call->op) ? make_splits(call->op, call->count, t->nranks) : NULL;
     zipccl_status status = s->build(call, t, 3, nchunks, 0, 0, &plan);
 
     if (refuses(s, t)) {

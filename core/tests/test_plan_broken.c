@@ -355,7 +355,7 @@ Test(plan_broken, each_breakage_is_refused_by_step_and_rule)
         const struct breakage *b = &breakages[i];
         struct zipccl_call call = make_call(b->op, COUNT, NRANKS);
         struct zipccl_plan *plan = make_plan(b->strategy, &call, t, 4);
-        size_t *splits = op_is_uneven(b->op) ? make_splits(b->op, COUNT, NRANKS) : NULL;
+        size_t *splits = zipccl_is_uneven(b->op) ? make_splits(b->op, COUNT, NRANKS) : NULL;
         struct zipccl_error error = {""};
 
         cr_expect_eq(zipccl_plan_validate(plan, t, false, splits, 0, &error), ZIPCCL_OK);

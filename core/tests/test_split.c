@@ -114,7 +114,7 @@ static void open_uneven(const struct test *t, uint32_t rank, struct sides *s)
 static void open_sides(const struct test *t, uint32_t rank, struct sides *s)
 {
     size_t n = t->call.count, size = zipccl_dtype_size(t->call.dtype), nranks = t->world->nranks;
-    bool uneven = t->call.op == ZIPCCL_ALLTOALLV || t->call.op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(t->call.op);
     bool gathers = t->call.op == ZIPCCL_ALL_GATHER, casts = t->call.op == ZIPCCL_BROADCAST;
 
     memset(s, 0, sizeof *s);
@@ -201,7 +201,7 @@ static zipccl_status encode_again(const struct sizing *s, uint32_t src, uint32_t
     enum zipccl_dtype dtype = s->t->call.dtype;
     size_t first = s->chunk * s->plan->chunk_n, size = zipccl_dtype_size(dtype);
     uint32_t peer = dst == UINT32_MAX ? 0 : dst;
-    bool uneven = s->t->call.op == ZIPCCL_ALLTOALLV || s->t->call.op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(s->t->call.op);
     size_t all = uneven ? pair_n(s->t, src, peer) : s->t->call.count;
     char *block = malloc(all * size), *wire = malloc(zipccl_bound(dtype, n));
     void *scratch = aligned_alloc(64, (zipccl_codec_scratch_bytes() + 63) / 64 * 64);

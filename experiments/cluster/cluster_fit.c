@@ -54,7 +54,7 @@ static bool wanted(const struct zipccl_fit_filter *filter, const struct zipccl_r
 
 static bool uneven(const struct zipccl_row *row)
 {
-    return row->op == ZIPCCL_ALLTOALLV || row->op == ZIPCCL_SENDRECV;
+    return zipccl_is_uneven(row->op);
 }
 
 static zipccl_status check_file(const struct zipccl_rows *file, struct zipccl_error *error)

@@ -16,7 +16,7 @@
 
 bool zipccl_row_has_plan(const struct zipccl_rows *file, const struct zipccl_row *row)
 {
-    bool uneven = row->op == ZIPCCL_ALLTOALLV || row->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(row->op);
     bool library = strcmp(file->on, "mpi") == 0 && strncmp(row->strategy, "native", 6) == 0;
 
     return !uneven && !library;

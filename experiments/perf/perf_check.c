@@ -231,7 +231,7 @@ static zipccl_status check_reduced(const struct zipccl_perf_check *c, const unsi
 zipccl_status zipccl_perf_check(const struct zipccl_perf_check *check, const void *recv,
                                 uint64_t *wrong)
 {
-    bool reduces = check->call->op == ZIPCCL_REDUCE_SCATTER || check->call->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(check->call->op);
 
     return reduces ? check_reduced(check, recv, wrong) : check_moved(check, recv, wrong);
 }

@@ -42,7 +42,7 @@ static void add_number(struct cells *cells, const char *key, double number)
 static void add_call(struct cells *cells, const struct zipccl_perf_row *row)
 {
     const struct zipccl_perf_call *call = &row->call;
-    bool reduces = call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(call->op);
 
     add_text(cells, "op", zipccl_op_name(call->op));
     add_text(cells, "dtype", zipccl_dtype_name(call->dtype));

@@ -48,8 +48,7 @@ static zipccl_status barrier(struct perf_rank *rank, unsigned char *all)
 /* Reductions in place eat what they were given. */
 static bool eats_input(const struct trial *t)
 {
-    return t->in_place &&
-           (t->call->op == ZIPCCL_ALL_REDUCE || t->call->op == ZIPCCL_REDUCE_SCATTER);
+    return t->in_place && zipccl_is_reduction(t->call->op);
 }
 
 /* Processor time of this process, shared by its ranks. */
@@ -307,7 +306,7 @@ static zipccl_status join_told(struct trial *t, struct lane *lane, struct zipccl
 static void note_plan(const struct trial *t, const struct lane *lane, struct zipccl_perf_row *row)
 {
     const struct zipccl_plan *plan = zipccl_comm_last_plan(t->rank->comms[lane->mode]);
-    bool pairs = t->call->op == ZIPCCL_ALLTOALLV || t->call->op == ZIPCCL_SENDRECV;
+    bool pairs = zipccl_is_uneven(t->call->op);
 
     row->capacity_class = ZIPCCL_NO_CLASS;
     if (plan == NULL || t->call->count == 0)

@@ -463,7 +463,7 @@ static int check_state(const struct parse *p)
 static int check(const struct parse *p)
 {
     struct zipccl_perf_options *o = p->out;
-    bool reduces = o->op == ZIPCCL_REDUCE_SCATTER || o->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(o->op);
 
     if (!p->op)
         return zipccl_usage_error(p->program, "perf: name an operation; 'zipccl perf --help' lists "

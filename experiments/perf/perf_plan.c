@@ -76,7 +76,7 @@ zipccl_status zipccl_perf_plan_check(const struct zipccl_perf_options *o,
                                      struct zipccl_error *error)
 {
     const struct zipccl_plan *plan = o->plan;
-    bool uneven = plan->op == ZIPCCL_ALLTOALLV || plan->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(plan->op);
     struct zipccl_error why = {""};
     struct zipccl_comm_config config;
     struct zipccl_perf_call call;

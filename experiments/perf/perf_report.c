@@ -133,7 +133,7 @@ void zipccl_perf_print_row(const struct zipccl_perf_options *o, const struct zip
                            const struct zipccl_perf_row *in_place, FILE *out)
 {
     const struct zipccl_perf_call *call = &row->call;
-    bool reduces = call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(call->op);
 
     fprintf(out, "%12" PRIu64 "  %12zu  %8s  %6s  %6d", call->size, call->count,
             zipccl_perf_type_name(call->dtype), reduces ? zipccl_redop_name(call->redop) : "none",

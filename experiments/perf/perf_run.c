@@ -18,7 +18,7 @@
 
 static bool is_reduction(const struct zipccl_perf_options *o)
 {
-    return o->op == ZIPCCL_REDUCE_SCATTER || o->op == ZIPCCL_ALL_REDUCE;
+    return zipccl_is_reduction(o->op);
 }
 
 /* True if what one of several types or operators lacks is told in the table, not as an error. */

@@ -73,7 +73,7 @@ static void sums_of(void *context, uint32_t nranks)
 
 static struct zipccl_wire_sizes sizes_of(struct sim *s, const struct zipccl_perf_call *call)
 {
-    bool uneven = call->op == ZIPCCL_ALLTOALLV || call->op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(call->op);
 
     return (struct zipccl_wire_sizes){.bytes = fast_bytes,
                                       .ratio_bytes = ratio_bytes,
@@ -367,7 +367,7 @@ static zipccl_status bind_file(struct sim *s, struct zipccl_error *error)
 static zipccl_status price_type(struct sim *s, struct zipccl_error *error)
 {
     const struct zipccl_perf_options *o = s->options;
-    bool reduces = o->op == ZIPCCL_REDUCE_SCATTER || o->op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(o->op);
     uint32_t nroots = o->op == ZIPCCL_BROADCAST && o->all_roots ? s->topology->nranks : 1;
 
     if (o->data == ZIPCCL_DATA_FILE)

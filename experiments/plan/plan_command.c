@@ -258,7 +258,7 @@ static int check_options(struct options *o)
 
     if (code != ZIPCCL_EXIT_OK)
         return code;
-    reduces = call->op == ZIPCCL_REDUCE_SCATTER || call->op == ZIPCCL_ALL_REDUCE;
+    reduces = zipccl_is_reduction(call->op);
     if (!o->count)
         return zipccl_usage_error(program, "plan: no --count given");
     if (o->cluster == NULL)

@@ -81,7 +81,7 @@ static void put_settings(yajl_gen gen, const struct zipccl_cluster_file *file)
 /* Pairs have one strategy for all sizes. */
 static void put_flips(yajl_gen gen, const struct zipccl_plan_answer *a, enum zipccl_op op)
 {
-    bool pairs = op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV;
+    bool pairs = zipccl_is_uneven(op);
 
     put_null_or(gen, "pairs_strategy", pairs ? a->flips[0].family : NULL);
     zipccl_put_key(gen, "flips");
@@ -103,7 +103,7 @@ static void put_question(yajl_gen gen, const struct zipccl_plan_report *r)
 {
     const struct zipccl_plan_query *q = r->query;
     enum zipccl_op op = q->call.op;
-    bool reduces = op == ZIPCCL_REDUCE_SCATTER || op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(op);
 
     zipccl_put_string(gen, "kind", "predicted");
     zipccl_put_string(gen, "tier", "T0");

@@ -339,7 +339,7 @@ static zipccl_status find_flips(const struct setting *s, struct zipccl_plan_answ
     size_t first = ZIPCCL_PLAN_LEAST_BYTES / one, last = ZIPCCL_PLAN_MOST_BYTES / one, count;
     struct zipccl_plan_flip low, high;
 
-    if (s->query.call.op == ZIPCCL_ALLTOALLV || s->query.call.op == ZIPCCL_SENDRECV) {
+    if (zipccl_is_uneven(s->query.call.op)) {
         ZIPCCL_TRY(flip_at(s, out, ZIPCCL_PAIR_WINDOW_N, &low));
         return add_flip(out, &low);
     }

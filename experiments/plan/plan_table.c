@@ -53,7 +53,7 @@ static void print_question(const struct zipccl_plan_report *r, FILE *out)
 {
     const struct zipccl_plan_query *q = r->query;
     const struct zipccl_plan_answer *a = r->answer;
-    bool reduces = q->call.op == ZIPCCL_REDUCE_SCATTER || q->call.op == ZIPCCL_ALL_REDUCE;
+    bool reduces = zipccl_is_reduction(q->call.op);
     char size[32];
 
     fprintf(out, "PREDICTED: tier T0, closed form. No number below was measured%s.\n",
@@ -239,7 +239,7 @@ void zipccl_plan_print_answer(const struct zipccl_plan_report *report, bool step
           "or not; sent: per rank, MB = 1e6 bytes\n\n",
           out);
     print_choice(a, out);
-    print_flips(a, op == ZIPCCL_ALLTOALLV || op == ZIPCCL_SENDRECV, out);
+    print_flips(a, zipccl_is_uneven(op), out);
     if (report->learnt != NULL)
         print_learnt(report->learnt, out);
     if (steps) {

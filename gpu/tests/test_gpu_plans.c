@@ -190,7 +190,7 @@ static bool all_strategies(uint32_t nranks, uint32_t per_node, unsigned every)
     for (unsigned i = 0; i < sizeof strategies / sizeof *strategies; i += every)
         for (unsigned k = 0; k < sizeof ops / sizeof *ops; k++)
             for (unsigned spoiled = 0; spoiled < 2; spoiled++) {
-                bool reduces = ops[k] == ZIPCCL_REDUCE_SCATTER || ops[k] == ZIPCCL_ALL_REDUCE;
+                bool reduces = zipccl_is_reduction(ops[k]);
                 struct setting s = {.strategy = strategies[i],
                                     .nchunks = 1 + 2 * spoiled,
                                     .c = {.op = ops[k],
@@ -227,8 +227,7 @@ static bool types_and_counts(void)
                                       .redop = k % 2 ? ZIPCCL_SUM : ZIPCCL_AVG,
                                       .count = counts[(t + k) % 4]}};
 
-            if (types[t] >= ZIPCCL_FLOAT8_E4M3 &&
-                (ops[k] == ZIPCCL_REDUCE_SCATTER || ops[k] == ZIPCCL_ALL_REDUCE))
+            if (types[t] >= ZIPCCL_FLOAT8_E4M3 && zipccl_is_reduction(ops[k]))
                 continue;
             ok = run(4, 2, s) && ok;
         }

@@ -164,7 +164,7 @@ static void run_case(struct bits *b, const struct coll_case *c)
 
 static void run_inputs(struct bits *b, struct coll_case c)
 {
-    bool uneven = c.op == ZIPCCL_ALLTOALLV || c.op == ZIPCCL_SENDRECV;
+    bool uneven = zipccl_is_uneven(c.op);
     bool placeable = c.op == ZIPCCL_ALL_GATHER || c.op == ZIPCCL_BROADCAST;
 
     for (unsigned k = c.count == 0 ? KIND_MIXED : KIND_SPECIAL; k < NUM_KINDS; k++) {
