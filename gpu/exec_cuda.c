@@ -153,6 +153,7 @@ void zipccl_exec_cuda_destroy(struct zipccl_exec_cuda *e)
         if (e->coded_event[i] != NULL)
             cudaEventDestroy(e->coded_event[i]);
     zipccl_cuda_events_destroy(e);
+    zipccl_cuda_late_destroy(e);
     zipccl_cuda_times_destroy(e);
     if (e->done != NULL)
         cudaEventDestroy(e->done);

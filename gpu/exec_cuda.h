@@ -20,7 +20,8 @@
 #include "gpu/kernels.h"
 #include "gpu/transport_nccl.h"
 
-struct zipccl_gate; /* gate.h */
+struct zipccl_gate;      /* gate.h */
+struct zipccl_cuda_late; /* exec_cuda_walk.h */
 
 /* Calls of which the host runs ahead of the device at most. */
 #define ZIPCCL_CUDA_ARENAS 4u
@@ -57,6 +58,15 @@ struct zipccl_cuda_old {
     size_t nbytes; /* at 'd' */
     void *handle;  /* of its registration, or NULL */
     bool staging;  /* allocated as staging is */
+};
+
+/* What the walk of a plan keeps of chunks that it looks at late; grown, never shrunk. */
+struct zipccl_cuda_late_room {
+    struct zipccl_cuda_late *chunks; /* [nchunks] */
+    size_t nchunks;
+    struct zipccl_slice *slices; /* [nslices] of all chunks, one after the other */
+    uint32_t *encoded;           /* [nslices] */
+    size_t nslices;
 };
 
 /* A call that is timed. */
@@ -105,6 +115,7 @@ struct zipccl_exec_cuda {
     const struct zipccl_gpu_result *coded[UINT8_MAX + 1];
     cudaEvent_t coded_event[UINT8_MAX + 1];
     cudaEvent_t *events[2]; /* rings of the lanes, see exec_cuda_run.c */
+    struct zipccl_cuda_late_room late;
     struct zipccl_cuda_timer timers[ZIPCCL_CUDA_TIMERS], *timer; /* of the next run, or NULL */
     uint64_t next_ticket;
     bool time_codec;
@@ -159,6 +170,7 @@ zipccl_status zipccl_cuda_run(struct zipccl_exec *exec, const struct zipccl_run 
                               struct zipccl_run_stats *stats);
 
 void zipccl_cuda_events_destroy(struct zipccl_exec_cuda *e);
+void zipccl_cuda_late_destroy(struct zipccl_exec_cuda *e);
 
 /* What a plan needs of the device, at most (exec_cuda_memory.c). */
 struct zipccl_cuda_needs {

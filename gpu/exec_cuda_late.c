@@ -16,6 +16,7 @@
 
 #include "gpu/gate.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,10 +71,60 @@ static bool find_steps(const struct zipccl_plan *plan, struct zipccl_cuda_late *
     return true;
 }
 
+/* Most messages of 'step', an ENCODE. */
+static size_t messages_of(const struct zipccl_cuda_walk *w, const struct zipccl_step *step)
+{
+    uint32_t peers = zipccl_step_shares_message(step) ? 1 : zipccl_step_group(&w->state, step).size;
+
+    return (size_t)peers * step->nblocks;
+}
+
+static bool chunks_room(struct zipccl_cuda_late_room *room, size_t nchunks)
+{
+    if (nchunks <= room->nchunks)
+        return true;
+    free(room->chunks);
+    room->chunks = malloc(nchunks * sizeof *room->chunks);
+    room->nchunks = room->chunks != NULL ? nchunks : 0;
+    return room->chunks != NULL;
+}
+
+static bool slices_room(struct zipccl_cuda_late_room *room, size_t nslices)
+{
+    if (nslices <= room->nslices)
+        return true;
+    free(room->slices);
+    free(room->encoded);
+    room->slices = malloc(nslices * sizeof *room->slices);
+    room->encoded = malloc(nslices * sizeof *room->encoded);
+    room->nslices = room->slices != NULL && room->encoded != NULL ? nslices : 0;
+    return room->nslices > 0;
+}
+
+/* Give each chunk its part of the room for messages. */
+static zipccl_status place_slices(struct zipccl_cuda_walk *w)
+{
+    const struct zipccl_plan *plan = w->run.plan;
+    struct zipccl_cuda_late_room *room = &w->e->late;
+    size_t n = 0;
+
+    for (uint32_t k = 0; k < plan->nchunks; k++)
+        n += messages_of(w, &plan->steps[w->lates[k].encode]);
+    if (!slices_room(room, n))
+        return ZIPCCL_ERR_NOMEM;
+    n = 0;
+    for (uint32_t k = 0; k < plan->nchunks; k++) {
+        w->lates[k].slices = room->slices + n;
+        w->lates[k].encoded = room->encoded + n;
+        n += messages_of(w, &plan->steps[w->lates[k].encode]);
+    }
+    return ZIPCCL_OK;
+}
+
 zipccl_status zipccl_cuda_late_init(struct zipccl_cuda_walk *w)
 {
     const struct zipccl_plan *plan = w->run.plan;
-    struct zipccl_cuda_late *lates;
+    struct zipccl_cuda_late_room *room = &w->e->late;
 
     w->e->arena->late = false;
     if (plan->nchunks == 0 || zipccl_gate_is_on(w->e))
@@ -81,44 +132,37 @@ zipccl_status zipccl_cuda_late_init(struct zipccl_cuda_walk *w)
     for (uint32_t i = 0; i < plan->nsteps; i++)
         if (!only_moves(&plan->steps[i]) || plan->steps[i].chunk >= plan->nchunks)
             return ZIPCCL_OK;
-    lates = calloc(plan->nchunks, sizeof *lates);
-    if (lates == NULL)
+    if (!chunks_room(room, plan->nchunks))
         return ZIPCCL_ERR_NOMEM;
-    if (find_steps(plan, lates))
-        w->lates = lates;
-    else
-        free(lates);
-    w->e->arena->late = w->lates != NULL;
-    return ZIPCCL_OK;
+    memset(room->chunks, 0, plan->nchunks * sizeof *room->chunks);
+    if (!find_steps(plan, room->chunks))
+        return ZIPCCL_OK;
+    w->lates = room->chunks;
+    w->e->arena->late = true;
+    return place_slices(w);
 }
 
-void zipccl_cuda_late_free(struct zipccl_cuda_walk *w)
+void zipccl_cuda_late_destroy(struct zipccl_exec_cuda *e)
 {
-    for (uint32_t k = 0; w->lates != NULL && k < w->run.plan->nchunks; k++) {
-        free(w->lates[k].slices);
-        free(w->lates[k].encoded);
-    }
-    free(w->lates);
+    free(e->late.chunks);
+    free(e->late.slices);
+    free(e->late.encoded);
 }
 
-zipccl_status zipccl_cuda_late_encoded(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
+void zipccl_cuda_late_encoded(struct zipccl_cuda_walk *w, const struct zipccl_step *step)
 {
     const struct zipccl_slot_state *slot = &w->state.slots[step->dst.slot];
     struct zipccl_cuda_late *late = &w->lates[step->chunk];
     size_t n = slot->nslices;
 
+    assert(n <= messages_of(w, step));
     late->coded = w->e->coded[step->dst.slot];
+    late->nslices = n;
     if (n == 0)
-        return ZIPCCL_OK;
+        return;
     w->last_coded = w->e->coded_event[step->dst.slot];
-    late->slices = malloc(n * sizeof *late->slices);
-    late->encoded = malloc(n * sizeof *late->encoded);
-    if (late->slices == NULL || late->encoded == NULL)
-        return ZIPCCL_ERR_NOMEM;
     memcpy(late->slices, slot->slices, n * sizeof *late->slices);
     memcpy(late->encoded, slot->encoded, n * sizeof *late->encoded);
-    late->nslices = n;
-    return ZIPCCL_OK;
 }
 
 zipccl_status zipccl_cuda_late_look(struct zipccl_cuda_walk *w, const struct zipccl_step *step)

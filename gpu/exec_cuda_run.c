@@ -84,7 +84,9 @@ static zipccl_status run_encode(struct zipccl_cuda_walk *w, const struct zipccl_
     ZIPCCL_CUDA_TRY(e, cudaEventRecord(*event, e->now));
     if (zipccl_gate_is_on(e))
         return zipccl_gate_coded(e, &w->state, step);
-    return w->lates != NULL ? zipccl_cuda_late_encoded(w, step) : ZIPCCL_OK;
+    if (w->lates != NULL)
+        zipccl_cuda_late_encoded(w, step);
+    return ZIPCCL_OK;
 }
 
 /* DECODE: what its messages became, at a gate, only the device knows. */
@@ -524,7 +526,6 @@ zipccl_status zipccl_cuda_run(struct zipccl_exec *exec, const struct zipccl_run 
         if (status == ZIPCCL_OK && stats != NULL)
             zipccl_run_state_stats(&w->state, stats);
         zipccl_run_state_free(&w->state);
-        zipccl_cuda_late_free(w);
         free(w->event_of);
         free(w->enqueued);
         free(w);

@@ -19,7 +19,7 @@
 struct zipccl_cuda_late {
     uint16_t encode, resolve, raw, decode; /* its steps */
     /* As its ENCODE left the slot: */
-    struct zipccl_slice *slices; /* [nslices] */
+    struct zipccl_slice *slices; /* [nslices], in the exec's room */
     uint32_t *encoded;           /* [nslices] */
     size_t nslices;
     const struct zipccl_gpu_result *coded; /* [nslices] */
@@ -56,12 +56,11 @@ zipccl_status zipccl_cuda_list_received(struct zipccl_cuda_walk *w, const struct
 zipccl_status zipccl_cuda_settle(struct zipccl_cuda_walk *w, uint8_t number,
                                  const struct zipccl_gpu_result *coded);
 
-/* Start with 'lates' if the plan is one for it. */
+/* Start with 'lates', for which the exec then has room, if the plan is one for it. */
 zipccl_status zipccl_cuda_late_init(struct zipccl_cuda_walk *w);
-void zipccl_cuda_late_free(struct zipccl_cuda_walk *w);
 
 /* After the ENCODE 'step': keep what the next user of its slot writes over. */
-zipccl_status zipccl_cuda_late_encoded(struct zipccl_cuda_walk *w, const struct zipccl_step *step);
+void zipccl_cuda_late_encoded(struct zipccl_cuda_walk *w, const struct zipccl_step *step);
 
 /* Before the DECODE 'step': enqueue the look at what it decodes. */
 zipccl_status zipccl_cuda_late_look(struct zipccl_cuda_walk *w, const struct zipccl_step *step);
