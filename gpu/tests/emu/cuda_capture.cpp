@@ -107,6 +107,7 @@ bool capture_record(const StreamRef &s, CUevent_st *e)
     add_node(c, s->chain, Node{Node::SIGNAL, 0, c->nsignals, nullptr});
     c->signal_after.push_back(c->after[(size_t)s->chain]);
     std::lock_guard<std::mutex> event_lock(e->mutex);
+    e->captured = true;
     e->capture = s->capture;
     e->signal = c->nsignals++;
     return true;

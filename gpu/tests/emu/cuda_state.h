@@ -40,6 +40,13 @@ struct Signal {
 };
 void raise(Signal *s);
 void await(Signal *s);
+bool is_raised(Signal *s);
+
+/* One record of an event: later ones of the same event do not touch who waits for it. */
+struct Record {
+    Signal done;
+    struct timespec time = {}; /* when it was */
+};
 
 /* What a capture records: a chain is what one stream did; signals tie chains together. */
 struct Node {
@@ -79,11 +86,10 @@ struct CUstream_st {
 
 struct CUevent_st {
     std::mutex mutex;
-    std::condition_variable cv;
-    uint64_t recorded = 0, done = 0;
+    std::shared_ptr<emu::Record> last; /* NULL: never recorded */
     unsigned flags = 0;
-    struct timespec time = {};
-    std::weak_ptr<emu::Capture> capture; /* of the last record, if that was captured */
+    bool captured = false;               /* the last record was */
+    std::weak_ptr<emu::Capture> capture; /* by that one, until it ends */
     int signal = 0;
 };
 

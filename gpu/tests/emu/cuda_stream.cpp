@@ -33,6 +33,12 @@ void await(Signal *s)
     s->cv.wait(lock, [s] { return s->set; });
 }
 
+bool is_raised(Signal *s)
+{
+    std::lock_guard<std::mutex> lock(s->mutex);
+    return s->set;
+}
+
 static void delay(CUstream_st *s)
 {
     struct emu_options o;
@@ -240,20 +246,14 @@ static std::shared_ptr<CUevent_st> find_event(cudaEvent_t e)
     return found == events.end() ? nullptr : found->second;
 }
 
-static void complete_event(CUevent_st *e, uint64_t k)
+typedef std::shared_ptr<Record> RecordRef;
+
+/* The last record of 'e', NULL if there is none, which counts as done; that of a capture has no state. */
+static cudaError_t last_record(CUevent_st *e, RecordRef *out)
 {
     std::lock_guard<std::mutex> lock(e->mutex);
-    if (k > e->done) {
-        e->done = k;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &e->time);
-    e->cv.notify_all();
-}
-
-static void await_event(CUevent_st *e, uint64_t k)
-{
-    std::unique_lock<std::mutex> lock(e->mutex);
-    e->cv.wait(lock, [e, k] { return e->done >= k; });
+    *out = e->last;
+    return e->captured ? cudaErrorCapturedEvent : cudaSuccess;
 }
 } // namespace emu
 
@@ -421,13 +421,17 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream, un
         return capture_record(s, e.get()) ? cudaSuccess
                                           : set_last(cudaErrorStreamCaptureInvalidated);
     }
-    uint64_t k;
+    const RecordRef record = std::make_shared<Record>();
     {
         std::lock_guard<std::mutex> lock(e->mutex);
+        e->captured = false;
         e->capture.reset();
-        k = ++e->recorded;
+        e->last = record;
     }
-    push(s, [e, k] { complete_event(e.get(), k); });
+    push(s, [record] {
+        clock_gettime(CLOCK_MONOTONIC, &record->time);
+        raise(&record->done);
+    });
     return cudaSuccess;
 }
 
@@ -448,39 +452,31 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigne
     if (capture_wait(s, e.get(), &error)) {
         return set_last(error);
     }
-    uint64_t k;
-    {
-        std::lock_guard<std::mutex> lock(e->mutex);
-        k = e->recorded;
+    RecordRef record; /* as it is now, whatever is recorded later */
+    last_record(e.get(), &record);
+    if (record) {
+        push(s, [record] { await(&record->done); });
     }
-    push(s, [e, k] { await_event(e.get(), k); });
     return cudaSuccess;
-}
-
-/* The event of a capture has no state outside it. */
-static cudaError_t event_state(CUevent_st *e, uint64_t *recorded, uint64_t *done)
-{
-    std::lock_guard<std::mutex> lock(e->mutex);
-    *recorded = e->recorded;
-    *done = e->done;
-    return e->capture.expired() ? cudaSuccess : cudaErrorCapturedEvent;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle)
 {
     EMU_ENTER("cudaEventSynchronize");
     std::shared_ptr<CUevent_st> e = find_event(handle);
-    uint64_t recorded, done;
+    RecordRef record;
     if (!e) {
         return set_last(cudaErrorInvalidResourceHandle);
     }
     EMU_UNSAFE();
-    const cudaError_t error = event_state(e.get(), &recorded, &done);
+    const cudaError_t error = last_record(e.get(), &record);
     if (error) {
         return set_last(error);
     }
     stats()->syncs++;
-    await_event(e.get(), recorded);
+    if (record) {
+        await(&record->done);
+    }
     return enter("");
 }
 
@@ -488,16 +484,16 @@ cudaError_t cudaEventQuery(cudaEvent_t handle)
 {
     EMU_ENTER("cudaEventQuery");
     std::shared_ptr<CUevent_st> e = find_event(handle);
-    uint64_t recorded, done;
+    RecordRef record;
     if (!e) {
         return set_last(cudaErrorInvalidResourceHandle);
     }
     EMU_UNSAFE();
-    const cudaError_t error = event_state(e.get(), &recorded, &done);
+    const cudaError_t error = last_record(e.get(), &record);
     if (error) {
         return set_last(error);
     }
-    return done >= recorded ? cudaSuccess : cudaErrorNotReady;
+    return !record || is_raised(&record->done) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
@@ -506,20 +502,20 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
     if (!a || !b || !ms || ((a->flags | b->flags) & cudaEventDisableTiming)) {
         return set_last(cudaErrorInvalidResourceHandle);
     }
-    /* Both at once, in no order; of one event, which may be both, its lock but once. */
-    std::unique_lock<std::mutex> first(a->mutex, std::defer_lock),
-        second(b->mutex, std::defer_lock);
-    if (a == b) {
-        first.lock();
-    } else {
-        std::lock(first, second);
+    RecordRef first, second;
+    const cudaError_t error = last_record(a.get(), &first);
+    const cudaError_t other = last_record(b.get(), &second);
+    if (error || other) {
+        return set_last(error ? error : other);
     }
-    if (a->done < a->recorded || b->done < b->recorded || !a->recorded || !b->recorded) {
-        return set_last(a->recorded && b->recorded ? cudaErrorNotReady
-                                                   : cudaErrorInvalidResourceHandle);
+    if (!first || !second) {
+        return set_last(cudaErrorInvalidResourceHandle);
     }
-    *ms = (float)((double)(b->time.tv_sec - a->time.tv_sec) * 1e3 +
-                  (double)(b->time.tv_nsec - a->time.tv_nsec) * 1e-6);
+    if (!is_raised(&first->done) || !is_raised(&second->done)) {
+        return set_last(cudaErrorNotReady);
+    }
+    *ms = (float)((double)(second->time.tv_sec - first->time.tv_sec) * 1e3 +
+                  (double)(second->time.tv_nsec - first->time.tv_nsec) * 1e-6);
     return cudaSuccess;
 }
 

@@ -92,6 +92,27 @@ static void streams_are_asynchronous(void)
     CHECK_OK(cudaEventSynchronize(f.e));
 }
 
+/* A wait is for the record that there was, whether a later one comes first or not. */
+static void waits_are_for_the_record_before_them(void)
+{
+    Fixture f;
+    Gate g;
+    g.hold(f.a);
+    CHECK_OK(cudaMemsetAsync(f.d, 1, 1, f.a));
+    CHECK_OK(cudaEventRecord(f.e, f.a));
+    CHECK_OK(cudaStreamWaitEvent(f.b, f.e, 0));
+    cudaStream_t c;
+    CHECK_OK(cudaStreamCreateWithFlags(&c, cudaStreamNonBlocking));
+    CHECK_OK(cudaEventRecord(f.e, c)); /* of nothing: it is soon over */
+    CHECK_OK(cudaEventSynchronize(f.e));
+    CHECK_OK(cudaStreamSynchronize(c));
+    CHECK_EQ(cudaStreamQuery(f.b), cudaErrorNotReady);
+    CHECK_EQ(cudaEventQuery(f.e), cudaSuccess); /* the last record alone counts here */
+    g.open();
+    CHECK_EQ(f.read(f.b), 1);
+    CHECK_OK(cudaStreamDestroy(c));
+}
+
 static void legacy_stream_waits_for_blocking_ones(void)
 {
     Fixture f;
@@ -327,6 +348,7 @@ static void failures_are_injected(void)
 int main(void)
 {
     streams_are_asynchronous();
+    waits_are_for_the_record_before_them();
     legacy_stream_waits_for_blocking_ones();
     graphs_replay();
     captures_refuse_what_would_wait();
