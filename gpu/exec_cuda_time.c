@@ -2,7 +2,8 @@
  * exec_cuda_time.c - what calls and codec kernels take, by events in their streams
  *
  * Calls of trials: two events each, read when the communicator decides, which is calls later.  Kernels:
- * two events a launch, only in execs that were made for it (zipccl perf, zipccl replay).
+ * two events a launch, only in execs that were made for it (zipccl perf, zipccl replay).  Not what is captured
+ * into a graph: what an event of a capture saw, nobody can ask.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -11,6 +12,11 @@
 #include "gpu/gate.h"
 
 #include <stdlib.h>
+
+static bool is_captured(const struct zipccl_exec_cuda *e)
+{
+    return e->gate != NULL && e->gate->captured;
+}
 
 static zipccl_status event_create(struct zipccl_exec_cuda *e, cudaEvent_t *event)
 {
@@ -58,6 +64,8 @@ uint64_t zipccl_cuda_time_of(struct zipccl_exec *exec, uint64_t ticket)
 
 zipccl_status zipccl_cuda_timer_start(struct zipccl_exec_cuda *e, cudaStream_t stream)
 {
+    if (is_captured(e))
+        e->timer = NULL;
     if (e->timer != NULL)
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->timer->start, stream));
     return ZIPCCL_OK;
@@ -88,7 +96,7 @@ zipccl_status zipccl_cuda_span_start(struct zipccl_exec_cuda *e, bool decodes)
 {
     struct zipccl_cuda_span *span;
 
-    if (!e->time_codec)
+    if (!e->time_codec || is_captured(e))
         return ZIPCCL_OK;
     if (e->spans == NULL)
         e->spans = calloc(ZIPCCL_CUDA_SPANS, sizeof *e->spans);
@@ -106,7 +114,7 @@ zipccl_status zipccl_cuda_span_start(struct zipccl_exec_cuda *e, bool decodes)
 
 zipccl_status zipccl_cuda_span_end(struct zipccl_exec_cuda *e)
 {
-    if (e->time_codec)
+    if (e->time_codec && !is_captured(e))
         ZIPCCL_CUDA_TRY(e, cudaEventRecord(e->spans[e->nspans++].end, e->now));
     return ZIPCCL_OK;
 }

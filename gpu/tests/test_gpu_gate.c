@@ -120,6 +120,8 @@ static void replayed(struct gpu_rank *r, void *context)
     cudaStream_t captured = r->stream, other = NULL;
     cudaGraph_t graph = NULL;
     cudaGraphExec_t replay = NULL;
+    struct zipccl_cuda_codec codec = {0};
+    uint64_t ticket = 0;
 
     gpu_test_options(r, &options);
     options.strategy = g->strategy;
@@ -127,6 +129,8 @@ static void replayed(struct gpu_rank *r, void *context)
     options.gate = ZIPCCL_GATE_CAPTURE;
     gpu = gate_comm(r, r->nccl, &options);
     host = gpu_host_comm(r, &options);
+    gpu->exec->time_codec = true;
+    EXPECT(r, zipccl_cuda_time_next(&gpu->exec->base, &ticket) == ZIPCCL_OK);
     gpu_buffers_open(r, &c, &b);
     EXPECT(r, cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking) == cudaSuccess);
     gpu_case_host(r, &c, &b, host);
@@ -165,6 +169,11 @@ static void replayed(struct gpu_rank *r, void *context)
             EXPECT(r, gpu_case_right(r, &c, &b));
         }
     }
+    /* What was in no graph has been timed. */
+    EXPECT(r, zipccl_exec_cuda_codec(gpu->exec, &codec) == ZIPCCL_OK);
+    EXPECT(r, codec.decode_s > 0 || c.op == ZIPCCL_BROADCAST || c.op == ZIPCCL_ALLTOALLV);
+    EXPECT(r,
+           zipccl_cuda_time_of(&gpu->exec->base, ticket) == 0 && zipccl_gpu_error(gpu)[0] == '\0');
     zipccl_gpu_get_stats(gpu, c.op, &stats);
     EXPECT(r, stats.reasons[ZIPCCL_GPU_COMPRESSED] == 4 ||
                   (c.op == ZIPCCL_ALLTOALLV && stats.reasons[ZIPCCL_GPU_COMPRESSED] > 0));
