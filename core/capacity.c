@@ -150,6 +150,19 @@ int zipccl_class_fit(enum zipccl_dtype dtype, size_t n, size_t nbytes)
     return fits;
 }
 
+int zipccl_class_roomier(enum zipccl_dtype dtype, size_t n, int cls)
+{
+    struct ladder l = ladder_of(dtype, n);
+    size_t room;
+
+    if (cls < 0 || cls >= ZIPCCL_NUM_CLASSES)
+        return ZIPCCL_NO_CLASS;
+    room = capacity_of(&l, (uint32_t)cls);
+    while (cls >= 0 && capacity_of(&l, (uint32_t)cls) == room)
+        cls--;
+    return cls;
+}
+
 int zipccl_class_narrowest(enum zipccl_dtype dtype, size_t n)
 {
     int cls = ZIPCCL_NUM_CLASSES - 1;

@@ -55,6 +55,12 @@ size_t zipccl_capacity(enum zipccl_dtype dtype, size_t n, uint32_t capacity_clas
 /* Narrowest class whose capacity for 'n' elements holds 'nbytes'; ZIPCCL_NO_CLASS if none does. */
 int zipccl_class_fit(enum zipccl_dtype dtype, size_t n, size_t nbytes);
 
+/*
+ * Narrowest class with more room for 'n' elements than 'cls' has, for which they were too long; ZIPCCL_NO_CLASS
+ * if there is none.  Of long messages the next wider one; some classes of short ones share a cache line's end.
+ */
+int zipccl_class_roomier(enum zipccl_dtype dtype, size_t n, int cls);
+
 /* Narrowest class that is of use for messages of 'n' elements: narrower ones have its capacity. */
 int zipccl_class_narrowest(enum zipccl_dtype dtype, size_t n);
 

@@ -76,24 +76,39 @@ static void bar(struct zipccl_class_state *state, int cls)
         state->bar[cls] *= 2;
 }
 
-/* The class after 'now', the narrower ones having overflowed; below the widest is ZIPCCL_NO_CLASS. */
-static int wider_than(int now, unsigned ntroubled)
+/* The class after 'now' with more room; below the widest is ZIPCCL_NO_CLASS. */
+static int roomier_than(int now, int fit)
+{
+    int most = now - ZIPCCL_CLASS_STRIDE; /* longer messages than what overflowed do not count */
+
+    if (now == ZIPCCL_CLASS_WIDE)
+        return ZIPCCL_NO_CLASS;
+    most = most > ZIPCCL_CLASS_WIDE ? most : ZIPCCL_CLASS_WIDE;
+    fit = fit < now ? fit : now - 1;
+    return fit > most ? fit : most;
+}
+
+/* The class after 'now', the narrower ones having overflowed. */
+static int wider_than(int now, int roomier, unsigned ntroubled)
 {
     int cls = now - ZIPCCL_CLASS_STRIDE;
 
     if (ntroubled < ZIPCCL_CLASS_TROUBLES || now == ZIPCCL_CLASS_WIDE)
-        return now - 1;
+        return roomier;
     cls = cls < ZIPCCL_CLASS_SETTLED ? cls : ZIPCCL_CLASS_SETTLED;
     return cls > ZIPCCL_CLASS_WIDE ? cls : ZIPCCL_CLASS_WIDE;
 }
 
-static void widen(struct zipccl_class_state *state, unsigned ntroubled)
+static void widen(struct zipccl_class_state *state, int fit, unsigned ntroubled)
 {
+    int roomier = roomier_than(state->now, fit);
+
     if (state->now == ZIPCCL_NO_CLASS ||
         (state->now == ZIPCCL_CLASS_WIDE && ntroubled < ZIPCCL_CLASS_TROUBLES))
         return;
-    bar(state, state->now);
-    state->now = wider_than(state->now, ntroubled);
+    for (int cls = state->now; cls > roomier; cls--)
+        bar(state, cls);
+    state->now = wider_than(state->now, roomier, ntroubled);
     state->reason = ZIPCCL_CLASS_OVERFLOWED;
 }
 
@@ -127,7 +142,7 @@ void zipccl_class_decide(struct zipccl_class_state *state, struct zipccl_class_s
     state->seen = (struct zipccl_class_seen){0, ZIPCCL_NUM_CLASSES};
     state->overflow_calls += ntroubled;
     if (ntroubled > 0) {
-        widen(state, ntroubled);
+        widen(state, seen.fit, ntroubled);
     } else if (seen.fit < ZIPCCL_NUM_CLASSES) {
         narrow(state, seen.fit);
     } else if (state->now == ZIPCCL_NO_CLASS && !is_barred(state, ZIPCCL_CLASS_WIDE)) {

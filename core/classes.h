@@ -13,9 +13,11 @@
  *
  *   no overflow     the narrowest class that every message of the period would have fitted, short of
  *                   one that is barred
- *   some overflow   the next wider class, or, if ZIPCCL_CLASS_TROUBLES calls or more overflowed, that is data
- *                   that have changed, ZIPCCL_CLASS_STRIDE wider, settled at most; the one that overflowed is barred, for
- *                   ZIPCCL_CLASS_BAR calls at first and twice as many each time it overflows again
+ *   some overflow   the next wider class with more room for what overflowed (neighbours of short messages
+ *                   may have the same), ZIPCCL_CLASS_STRIDE wider at most; or, if ZIPCCL_CLASS_TROUBLES
+ *                   calls or more overflowed, that is data that have changed, ZIPCCL_CLASS_STRIDE wider,
+ *                   settled at most; the one that overflowed, and those with its room, are barred, for
+ *                   ZIPCCL_CLASS_BAR calls at first and twice as many each time they overflow again
  *   overflow at the widest class, in a quarter of the period's calls or more
  *                   uncompressed, and the widest class barred, for ZIPCCL_CLASS_RETRY calls at first;
  *                   then it is tried again
@@ -57,8 +59,9 @@ enum zipccl_class_reason {
 /* What was seen in a period. */
 struct zipccl_class_seen {
     uint32_t troubled; /* bit i: some message of the period's call i overflowed */
-    int fit;           /* narrowest class that all would have fitted, ZIPCCL_NO_CLASS if there is
-                          none; ZIPCCL_NUM_CLASSES if there was no message */
+    int fit;           /* narrowest class that all would have fitted, of those that overflowed the
+                          next with more room; ZIPCCL_NO_CLASS if there is none;
+                          ZIPCCL_NUM_CLASSES if there was no message */
 };
 
 struct zipccl_class_state {

@@ -37,7 +37,7 @@ struct zipccl_run_stats {
     uint32_t overflows;   /* messages of this rank that did not fit */
     uint32_t raw_resends; /* exchanges that were repeated raw */
     int fit; /* narrowest capacity class that all messages of this rank would have fitted, of those
-                that overflowed the next wider one; ZIPCCL_NUM_CLASSES if it coded none */
+                that overflowed the next roomier one; ZIPCCL_NUM_CLASSES if it coded none */
     uint64_t coded_raw_bytes, coded_bytes; /* of this rank's messages that did not overflow: their
                                               elements, and what these became, without padding */
 };

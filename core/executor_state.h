@@ -173,7 +173,7 @@ static inline int zipccl_step_fit(const struct zipccl_run_state *s, size_t n, in
                                   size_t nbytes, bool overflowed)
 {
     if (overflowed)
-        return cls < ZIPCCL_NUM_CLASSES ? cls - 1 : ZIPCCL_NO_CLASS;
+        return zipccl_class_roomier((enum zipccl_dtype)s->plan->dtype, n, cls);
     return zipccl_class_fit((enum zipccl_dtype)s->plan->dtype, n, nbytes);
 }
 

@@ -80,7 +80,7 @@ static void count_coded(struct zipccl_gate *gate, struct zipccl_gate_call *call,
     zipccl_cuda_count_coded(gate->exec, call->ended.dtype, &slice);
     if (r->error == ZIPCCL_ERR_OVERFLOW) {
         stats->overflows++;
-        fit = call->cls < ZIPCCL_NUM_CLASSES ? call->cls - 1 : ZIPCCL_NO_CLASS;
+        fit = zipccl_class_roomier(call->ended.dtype, n, call->cls);
     } else {
         stats->coded_raw_bytes += n * call->element;
         stats->coded_bytes += r->nbytes;

@@ -109,6 +109,33 @@ Test(classes, one_overflow_widens_and_bars_ever_longer)
     cr_assert_eq(s.overflow_calls, 10);
 }
 
+/* Neighbours of short messages may have the same room: none of them is tried after one has overflowed. */
+Test(classes, one_overflow_passes_over_classes_without_more_room)
+{
+    struct zipccl_class_state s;
+    uint64_t until;
+
+    zipccl_class_init(&s, ZIPCCL_NUM_CLASSES - 1);
+    period(&s, 0, 20);
+    cr_assert_eq(s.now, 20);
+    zipccl_class_note(&s, 17, true, true);
+    for (unsigned i = 1; i < PERIOD; i++)
+        zipccl_class_note(&s, 20, false, true);
+    zipccl_class_decide(&s, s.seen);
+    cr_assert_eq(s.now, 17);
+    until = s.calls + ZIPCCL_CLASS_BAR;
+    while (s.calls < until) {
+        period(&s, 0, 20);
+        cr_assert(s.now == (s.calls < until ? 17 : 20), "%d at %lu", s.now, (unsigned long)s.calls);
+    }
+    /* No farther than a stride, whatever else was seen. */
+    zipccl_class_note(&s, ZIPCCL_NO_CLASS, true, true);
+    for (unsigned i = 1; i < PERIOD; i++)
+        zipccl_class_note(&s, 20, false, true);
+    zipccl_class_decide(&s, s.seen);
+    cr_assert_eq(s.now, 20 - ZIPCCL_CLASS_STRIDE);
+}
+
 /* Data that have changed: many calls overflow, and single steps would take too long. */
 Test(classes, many_overflows_widen_by_a_stride)
 {

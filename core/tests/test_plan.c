@@ -355,6 +355,28 @@ Test(plan, neighbouring_classes_are_close)
         }
 }
 
+Test(plan, what_overflowed_fits_the_next_class_with_more_room)
+{
+    static const size_t lengths[] = {8, 512, 1000, 1024, 1536, 4096, 1 << 16};
+    static const enum zipccl_dtype types[] = {ZIPCCL_BFLOAT16, ZIPCCL_FLOAT32, ZIPCCL_FLOAT8_E4M3};
+    unsigned nequal = 0;
+
+    for (size_t i = 0; i < 3 * sizeof lengths / sizeof *lengths; i++)
+        for (int c = 0; c < ZIPCCL_NUM_CLASSES; c++) {
+            enum zipccl_dtype dtype = types[i % 3];
+            size_t n = lengths[i / 3], room = zipccl_capacity(dtype, n, (uint32_t)c);
+            int next = zipccl_class_roomier(dtype, n, c);
+
+            cr_assert(next < c && next >= ZIPCCL_NO_CLASS);
+            if (next >= 0)
+                cr_assert_gt(zipccl_capacity(dtype, n, (uint32_t)next), room);
+            cr_assert_eq(zipccl_capacity(dtype, n, (uint32_t)(next + 1)), room);
+            nequal += next < c - 1;
+        }
+    cr_expect_gt(nequal, 50, "short messages have many");
+    cr_assert_eq(zipccl_class_roomier(ZIPCCL_BFLOAT16, 8, ZIPCCL_NUM_CLASSES), ZIPCCL_NO_CLASS);
+}
+
 Test(plan, a_message_fits_the_narrowest_class_that_holds_it)
 {
     const size_t n = 1 << 16;
