@@ -274,6 +274,15 @@ static zipccl_status take_plan(struct reading *r, yajl_val root, struct zipccl_p
     return check_digest(r, root, plan);
 }
 
+/* What document.c says of a text, which it takes for a result. */
+static const char *said(const struct zipccl_error *why)
+{
+    static const char prefix[] = "result: ";
+
+    return strncmp(why->text, prefix, sizeof prefix - 1) == 0 ? why->text + sizeof prefix - 1
+                                                              : why->text;
+}
+
 zipccl_status zipccl_plan_file_parse(const char *name, const char *text, size_t nbytes,
                                      struct zipccl_plan **out, uint32_t *nodes,
                                      struct zipccl_error *error)
@@ -287,7 +296,7 @@ zipccl_status zipccl_plan_file_parse(const char *name, const char *text, size_t 
 
     if (status != ZIPCCL_OK)
         zipccl_fail(error, status, "%.200s: %.250s", name,
-                    plan != NULL ? why.text : "out of memory");
+                    plan != NULL ? said(&why) : "out of memory");
     else
         status = take_plan(&r, root, plan, nodes);
     yajl_tree_free(root);

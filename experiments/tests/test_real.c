@@ -483,7 +483,7 @@ static void test_broken_plans(struct zipccl_world *world)
          "step 0: 'after': found 0, expected an array of at most 6 earlier steps"},
         {"\"strategy\": \"", "\"strategy\": \"a name that is too long for any plan of ours, ",
          "'strategy': found another text"},
-        {"{", "", "not JSON"},
+        {"{", "", "broken: not JSON at line 2, byte "},
     };
     static const struct {
         enum zipccl_op op;
