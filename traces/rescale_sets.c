@@ -8,6 +8,7 @@
 #include "traces/trace_internal.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,11 +139,34 @@ static zipccl_status map_set(struct choice *c, uint32_t index, uint32_t size, co
     return ZIPCCL_OK;
 }
 
+/* Name the groups that there are and their sizes, as many as 'out' holds. */
+static void list_groups(const struct zipccl_trace_header *h, char *out, size_t size)
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (uint32_t g = 0; g < h->ngroups; g++) {
+        char one[96], more[32];
+        int length = snprintf(one, sizeof one, "%s%.60s of %" PRIu32, g > 0 ? ", " : "",
+                              h->groups[g].name, h->groups[g].size);
+        int end = snprintf(more, sizeof more, " and %" PRIu32 " more", h->ngroups - g);
+
+        if (n + (size_t)length + (g + 1 < h->ngroups ? (size_t)end : 0) >= size) {
+            snprintf(out + n, size - n, "%s", more);
+            return;
+        }
+        n += (size_t)snprintf(out + n, size - n, "%s", one);
+    }
+}
+
 static zipccl_status unknown(const struct choice *c, const char *name, size_t n)
 {
+    char groups[160];
+
+    list_groups(&c->trace->header, groups, sizeof groups);
     return zipccl_fail(c->error, ZIPCCL_ERR_INPUT,
-                       "%.250s: group %.*s: no such group, expected one of the trace's",
-                       c->trace->path, (int)(n < 60 ? n : 60), name);
+                       "%.200s: group %.*s: no such group, expected one of: %s", c->trace->path,
+                       (int)(n < 60 ? n : 60), name, groups[0] != '\0' ? groups : "(it has none)");
 }
 
 /* Sets that 'map' names; 'named' [ngroups] says which. */

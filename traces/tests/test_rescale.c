@@ -119,7 +119,7 @@ Test(rescale, what_cannot_be_is_refused)
 
     refused(t, 6, NULL, "4 ranks to 6, expected a multiple or a divisor");
     refused(t, 0, NULL, "4 ranks to 0");
-    refused(t, 8, "ep", "group ep: no such group");
+    refused(t, 8, "ep", "group ep: no such group, expected one of: tp of 2, dp of 2");
     refused(t, 1, NULL, "group tp: it stays and would be cut");
     zipccl_trace_destroy(t);
     t = load("t.jsonl", ODD "{\"kind\":\"end\",\"events\":0}\n");
@@ -183,6 +183,25 @@ Test(rescale, a_map_says_which_groups_grow_and_how_far)
     map_refused(t, 0, "dp", NULL, "expected NAME=SIZE");
     map_refused(t, 0, "dp=x", NULL, "expected NAME=SIZE");
     map_refused(t, 0, "dp=0", NULL, "expected NAME=SIZE");
+    zipccl_trace_destroy(t);
+}
+
+Test(rescale, no_such_group_names_as_many_as_fit)
+{
+    char header[8192];
+    size_t n = (size_t)snprintf(
+        header, sizeof header,
+        "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"t\",\"provenance\":\"generated\","
+        "\"generator\":\"test\",\"nranks\":2,\"streams\":[\"compute\"],\"groups\":[");
+    struct zipccl_trace *t;
+
+    for (int i = 0; i < 40; i++)
+        n += (size_t)snprintf(header + n, sizeof header - n,
+                              "%s{\"name\":\"pipe%d\",\"ranks\":[[0,1]]}", i > 0 ? "," : "", i);
+    snprintf(header + n, sizeof header - n, "]}\n{\"kind\":\"end\",\"events\":0}\n");
+    t = load("t.jsonl", header);
+    refused(t, 4, "dp", "expected one of: pipe0 of 2, pipe1 of 2, pipe2 of 2");
+    cr_expect_not_null(strstr(error.text, "pipe11 of 2 and 28 more"), "%s", error.text);
     zipccl_trace_destroy(t);
 }
 
