@@ -72,20 +72,27 @@ static void spread(const struct rescaling *r, const struct zipccl_trace_splits *
         }
 }
 
-static void fold(const struct rescaling *r, const struct zipccl_trace_splits *from,
-                 const uint32_t *old, uint32_t n, struct zipccl_trace_splits *to)
+static zipccl_status fold(const struct rescaling *r, const struct zipccl_trace_splits *from,
+                          const uint32_t *old, uint32_t n, struct zipccl_trace_splits *to)
 {
     for (uint32_t j = 0; j < from->size; j++) {
         uint32_t left = left_of(r, old[j]), at = 0;
 
-        while (at + 1 < n && r->ranks[at] != left)
+        while (at < n && r->ranks[at] != left)
             at++;
+        if (at == n)
+            return zipccl_fail(r->error, ZIPCCL_ERR_INPUT,
+                               "%.200s: splits %.60s: what rank %" PRIu32
+                               " receives would go to rank %" PRIu32
+                               ", which is not in its group, expected groups of whole copies",
+                               r->trace->path, from->name, old[j], r->origin[left]);
         for (uint32_t a = 0; a < n; a++) {
             uint32_t i = r->place[r->origin[r->ranks[a]]] - 1;
 
             to->counts[(size_t)a * n + at] += from->counts[(size_t)i * from->size + j];
         }
     }
+    return ZIPCCL_OK;
 }
 
 static zipccl_status make_table(struct rescaling *r, uint32_t index)
@@ -94,6 +101,7 @@ static zipccl_status make_table(struct rescaling *r, uint32_t index)
     struct zipccl_trace_splits *to = &r->header.splits[index];
     uint32_t n = 0;
     const uint32_t *old = first_group(r, (uint32_t)r->table_of[index], &n);
+    zipccl_status status = ZIPCCL_OK;
 
     if (old == NULL)
         return rescale_wrong(r, "none of its ranks are in the new world", from->name);
@@ -113,11 +121,11 @@ static zipccl_status make_table(struct rescaling *r, uint32_t index)
     if (r->up)
         spread(r, from, n, to);
     else
-        fold(r, from, old, n, to);
+        status = fold(r, from, old, n, to);
     for (uint32_t i = 0; i < from->size; i++)
         r->place[old[i]] = 0;
     r->report->ntables++;
-    return ZIPCCL_OK;
+    return status;
 }
 
 zipccl_status rescale_tables(struct rescaling *r)

@@ -258,6 +258,24 @@ Test(rescale, a_broadcast_keeps_its_root)
     zipccl_trace_destroy(t);
 }
 
+/* Of 8 ranks 4 are left, 0 to 3: of the group 0, 1, 6, 7 the first two, but they are no copies of the others. */
+Test(rescale, tables_of_groups_without_whole_copies_are_refused)
+{
+    struct zipccl_trace *t = load(
+        "t.jsonl",
+        "{\"format\":\"zipccl-trace\",\"version\":1,\"name\":\"t\",\"provenance\":\"generated\","
+        "\"generator\":\"test\",\"nranks\":8,\"streams\":[\"compute\"],\"groups\":[{\"name\":"
+        "\"dp\",\"ranks\":[[0,1,6,7],[2,3,4,5]]}],\"splits\":[{\"name\":\"s\",\"counts\":"
+        "[[1,2,3,4],[1,2,3,4],[1,2,3,4],[1,2,3,4]]}]}\n"
+        "{\"id\":1,\"kind\":\"collective\",\"op\":\"alltoallv\",\"group\":\"dp\",\"dtype\":"
+        "\"bf16\",\"count\":4,\"splits\":\"s\",\"stream\":\"compute\"}\n"
+        "{\"kind\":\"end\",\"events\":1}\n");
+
+    refused(t, 4, NULL,
+            "splits s: what rank 6 receives would go to rank 2, which is not in its group");
+    zipccl_trace_destroy(t);
+}
+
 Test(rescale, tables_that_no_trace_may_have_are_refused)
 {
     struct zipccl_trace *t =
