@@ -189,6 +189,22 @@ static void add_text(struct attributes *a, const char *name, const char *value)
     to->string_val = (char *)value;
 }
 
+/*
+ * ASTRA-sim's roofline asks for both of compute, skips what moves nothing and divides by the bytes.  Of work
+ * whose bytes are not known it gets the fewest there are, so that the flops alone say how long it takes.
+ */
+static void add_work(struct attributes *a, double flops, double nbytes)
+{
+    Zipccl__ChakraAttribute *to;
+
+    if (flops < 0 && nbytes < 0)
+        return;
+    add_number(a, "num_ops", flops < 0 ? 0 : flops < 9e18 ? (int64_t)flops : INT64_MAX);
+    to = add(a, "tensor_size");
+    to->value_case = ZIPCCL__CHAKRA_ATTRIBUTE__VALUE_UINT64_VAL;
+    to->uint64_val = nbytes >= 0 ? (uint64_t)nbytes : flops > 0 ? 1 : 0;
+}
+
 /* Not more than MAX_ATTRIBUTES. */
 static void gather(struct attributes *a, const struct chakra_out *out)
 {
@@ -199,18 +215,7 @@ static void gather(struct attributes *a, const struct chakra_out *out)
     add_number(a, "duration_ns", out->ns);
     if (out->communication)
         add_flag(a, "communication", true);
-    if (out->flops >= 0 || out->hbm_bytes >= 0)
-        add_number(a, "num_ops",
-                   out->flops < 0      ? 0
-                   : out->flops < 9e18 ? (int64_t)out->flops
-                                       : INT64_MAX);
-    /* ASTRA-sim wants both of compute by its roofline, and skips what moves nothing. */
-    if (out->hbm_bytes >= 0 || out->flops == 0) {
-        Zipccl__ChakraAttribute *to = add(a, "tensor_size");
-
-        to->value_case = ZIPCCL__CHAKRA_ATTRIBUTE__VALUE_UINT64_VAL;
-        to->uint64_val = out->hbm_bytes > 0 ? (uint64_t)out->hbm_bytes : 0;
-    }
+    add_work(a, out->flops, out->hbm_bytes);
     add_number(a, "comm_type", out->comm);
     add_number(a, "comm_size", out->nbytes);
     add_small(a, "comm_src", out->src);

@@ -147,6 +147,25 @@ Test(export_chakra, loops_and_repeats_are_written_out)
     zipccl_trace_destroy(back);
 }
 
+/* ASTRA-sim asks for both of every kernel, and skips one that moves nothing. */
+Test(export_chakra, work_has_flops_and_bytes)
+{
+    static const char text[] =
+        HEADER "{\"id\":1,\"kind\":\"compute\",\"flops\":2e9}\n"
+               "{\"id\":2,\"kind\":\"compute\",\"flops\":1e9,\"hbm_bytes\":5e6,\"deps\":[1]}\n"
+               "{\"id\":3,\"kind\":\"compute\",\"flops\":0,\"deps\":[2]}\n"
+               "{\"id\":4,\"kind\":\"collective\",\"op\":\"all_reduce\",\"group\":\"tp\",\"dtype\":"
+               "\"bf16\",\"count\":8,\"redop\":\"sum\",\"stream\":\"a\",\"deps\":[3]}\n"
+               "{\"kind\":\"end\",\"events\":4}\n";
+    struct zipccl_trace *t = load(text), *back = round_trip(t);
+
+    cr_assert_geq(back->nevents, 2);
+    cr_expect(back->events[0].flops == 2e9 && back->events[0].hbm_bytes == 1);
+    cr_expect(back->events[1].flops == 1e9 && back->events[1].hbm_bytes == 5e6);
+    zipccl_trace_destroy(t);
+    zipccl_trace_destroy(back);
+}
+
 /* Sums over a rank. */
 static void sums(const struct zipccl_trace *t, double *flops, uint64_t counts[ZIPCCL_NUM_OPS])
 {
