@@ -90,7 +90,9 @@ void zipccl_cuda_leave(const struct zipccl_cuda *cuda, const struct zipccl_cuda_
     int now = -1;
 
     zipccl_cuda_restore(cuda, before->mode);
-    /* To set a device is to make a context on it, also for a thread that never meant to use it. */
+    /* To set a device is to make a context on it, also for a thread that never meant to use it.  One that has never
+     * chosen a device and comes here with a communicator of another gets one even so, but has it without us, too:
+     * NCCL goes back in the same way at the end of its calls (groupLaunch()). */
     if (cuda->cudaGetDevice(&now) != cudaSuccess || now != before->device)
         (void)cuda->cudaSetDevice(before->device);
 }
