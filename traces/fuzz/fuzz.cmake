@@ -8,17 +8,17 @@ zipccl_plain_test(fuzz_trace SOURCES fuzz/fuzz_trace.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ZLIB::ZLIB ARGS 20000)
 zipccl_plain_test(fuzz_safetensors SOURCES fuzz/fuzz_safetensors.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 20000)
-zipccl_plain_test(fuzz_simai SOURCES fuzz/fuzz_simai.c fuzz/driver.c fuzz/file.c
+zipccl_plain_test(fuzz_simai SOURCES fuzz/fuzz_simai.c fuzz/import.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1000)
-zipccl_plain_test(fuzz_kineto SOURCES fuzz/fuzz_kineto.c fuzz/driver.c fuzz/file.c
+zipccl_plain_test(fuzz_kineto SOURCES fuzz/fuzz_kineto.c fuzz/import.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1500)
-zipccl_plain_test(fuzz_nccl SOURCES fuzz/fuzz_nccl.c fuzz/driver.c fuzz/file.c
+zipccl_plain_test(fuzz_nccl SOURCES fuzz/fuzz_nccl.c fuzz/import.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 1500)
-zipccl_plain_test(fuzz_aicb SOURCES fuzz/fuzz_aicb.c fuzz/driver.c fuzz/file.c
+zipccl_plain_test(fuzz_aicb SOURCES fuzz/fuzz_aicb.c fuzz/import.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 500)
-zipccl_plain_test(fuzz_et SOURCES fuzz/fuzz_et.c fuzz/driver.c fuzz/file.c
+zipccl_plain_test(fuzz_et SOURCES fuzz/fuzz_et.c fuzz/import.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 500)
-zipccl_plain_test(fuzz_chakra SOURCES fuzz/fuzz_chakra.c fuzz/driver.c fuzz/file.c
+zipccl_plain_test(fuzz_chakra SOURCES fuzz/fuzz_chakra.c fuzz/import.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces ARGS 500)
 zipccl_plain_test(fuzz_archive SOURCES fuzz/fuzz_archive.c fuzz/driver.c fuzz/file.c
     LIBS zipccl_traces zipccl::archive ARGS 500)

@@ -3,12 +3,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "traces/fuzz/fuzz.h"
-#include "traces/import.h"
+#include "traces/fuzz/fuzz_import.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define COMMS "\"name\":\"record_param_comms\""
@@ -29,18 +26,7 @@ static const char *const seeds[] = {
 
 size_t zipccl_fuzz_seed(unsigned i, uint8_t *out)
 {
-    if (i >= sizeof seeds / sizeof seeds[0])
-        return 0;
-    memcpy(out, seeds[i], strlen(seeds[i]));
-    return strlen(seeds[i]);
-}
-
-static void check(int holds, const char *what)
-{
-    if (holds)
-        return;
-    fprintf(stderr, "fuzz_et: %s\n", what);
-    abort();
+    return zipccl_fuzz_seed_of(seeds, sizeof seeds / sizeof seeds[0], i, out);
 }
 
 /* A profile whose list is cut, and a kernel without metadata. */
@@ -54,22 +40,6 @@ static const char profile[] =
     "20,"
     "\"correlation\":2}}]}";
 
-static void import(const char *format, const char *const *paths, size_t n)
-{
-    struct zipccl_import_report report;
-    struct zipccl_error error = {""};
-    struct zipccl_trace *trace = NULL;
-    zipccl_status status = zipccl_import_to_memory(format, paths, n, NULL, &report, &trace, &error);
-
-    check(status == ZIPCCL_OK || status == ZIPCCL_ERR_INPUT || status == ZIPCCL_ERR_UNSUPPORTED,
-          error.text);
-    check((status == ZIPCCL_OK) == (trace != NULL), "a trace and an error");
-    check(status == ZIPCCL_OK || error.text[0] != '\0', "an error without text");
-    check(status != ZIPCCL_OK || report.ncollectives > 0, "nothing imported");
-    zipccl_trace_destroy(trace);
-    zipccl_import_report_free(&report);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     const char *path = zipccl_fuzz_file(data, nbytes);
@@ -77,13 +47,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     const char *paths[] = {beside, path};
     FILE *file;
 
-    import("pytorch-et", &path, 1);
+    zipccl_fuzz_import("pytorch-et", &path, 1, NULL);
     snprintf(beside, sizeof beside, "%s.kineto", path);
     file = fopen(beside, "wb");
-    check(file != NULL && fwrite(profile, 1, sizeof profile - 1, file) == sizeof profile - 1 &&
-              fclose(file) == 0,
-          "no file beside");
-    import("kineto", paths, 2);
+    zipccl_fuzz_check(file != NULL &&
+                          fwrite(profile, 1, sizeof profile - 1, file) == sizeof profile - 1 &&
+                          fclose(file) == 0,
+                      "no file beside");
+    zipccl_fuzz_import("kineto", paths, 2, NULL);
     unlink(beside);
     return 0;
 }

@@ -3,12 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  */
-#include "traces/fuzz/fuzz.h"
-#include "traces/import.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "traces/fuzz/fuzz_import.h"
 
 static const char *const seeds[] = {
     "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 2 pp: 2 vpp: 4 ga: 2 "
@@ -29,35 +24,7 @@ static const char *const seeds[] = {
 
 size_t zipccl_fuzz_seed(unsigned i, uint8_t *out)
 {
-    if (i >= sizeof seeds / sizeof seeds[0])
-        return 0;
-    memcpy(out, seeds[i], strlen(seeds[i]));
-    return strlen(seeds[i]);
-}
-
-static void check(int holds, const char *what)
-{
-    if (holds)
-        return;
-    fprintf(stderr, "fuzz_simai: %s\n", what);
-    abort();
-}
-
-static void import(const char *path, const struct zipccl_import_options *options)
-{
-    struct zipccl_import_report report;
-    struct zipccl_error error = {""};
-    struct zipccl_trace *trace = NULL;
-    zipccl_status status =
-        zipccl_import_to_memory("simai", &path, 1, options, &report, &trace, &error);
-
-    check(status == ZIPCCL_OK || status == ZIPCCL_ERR_INPUT || status == ZIPCCL_ERR_UNSUPPORTED,
-          error.text);
-    check((status == ZIPCCL_OK) == (trace != NULL), "a trace and an error");
-    check(status == ZIPCCL_OK || error.text[0] != '\0', "an error without text");
-    check(status != ZIPCCL_OK || report.ncollectives > 0, "nothing imported");
-    zipccl_trace_destroy(trace);
-    zipccl_import_report_free(&report);
+    return zipccl_fuzz_seed_of(seeds, sizeof seeds / sizeof seeds[0], i, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
@@ -65,11 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     const char *path = zipccl_fuzz_file(data, nbytes);
     struct zipccl_import_options options;
 
-    import(path, NULL);
+    zipccl_fuzz_import("simai", &path, 1, NULL);
     zipccl_import_options_init(&options);
     options.nranks = 16;
     options.micro_batches = 3;
     options.single_tp_as_dp = true;
-    import(path, &options);
+    zipccl_fuzz_import("simai", &path, 1, &options);
     return 0;
 }
