@@ -10,7 +10,6 @@
 #include "experiments/program/csv.h"
 #include "experiments/program/json_put.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <yajl/yajl_gen.h>
@@ -120,30 +119,15 @@ static void put_row(yajl_gen gen, const struct cells *cells)
     yajl_gen_map_close(gen);
 }
 
-static void print(void *file, const char *text, size_t n)
-{
-    fwrite(text, 1, n, file);
-}
-
-static zipccl_status written(FILE *out, const char *what, struct zipccl_error *error)
-{
-    if (ferror(out))
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", what, strerror(errno));
-    return ZIPCCL_OK;
-}
-
 zipccl_status zipccl_bench_json(const struct zipccl_bench_run *run, FILE *out,
                                 struct zipccl_error *error)
 {
-    yajl_gen gen = yajl_gen_alloc(NULL);
+    yajl_gen gen;
     struct cells cells;
-    if (!gen || run->lost) {
-        yajl_gen_free(gen);
+
+    if (run->lost)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "JSON: out of memory");
-    }
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_indent_string, "  ");
-    yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
+    ZIPCCL_TRY(zipccl_json_start("JSON", out, &gen, error));
     yajl_gen_map_open(gen);
     zipccl_put_string(gen, "schema", "zipccl.codec-bench");
     zipccl_put_integer(gen, "version", 1);
@@ -162,8 +146,7 @@ zipccl_status zipccl_bench_json(const struct zipccl_bench_run *run, FILE *out,
     }
     yajl_gen_array_close(gen);
     yajl_gen_map_close(gen);
-    yajl_gen_free(gen);
-    return written(out, "JSON", error);
+    return zipccl_json_end(gen, "JSON", out, error);
 }
 
 zipccl_status zipccl_bench_csv(const struct zipccl_bench_run *run, FILE *out,
@@ -188,5 +171,5 @@ zipccl_status zipccl_bench_csv(const struct zipccl_bench_run *run, FILE *out,
         }
         fputc('\n', out);
     }
-    return written(out, "CSV", error);
+    return zipccl_written(out, "CSV", error);
 }

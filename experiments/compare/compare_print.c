@@ -8,7 +8,6 @@
 #include "experiments/program/csv.h"
 #include "experiments/program/json_put.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -194,21 +193,12 @@ static void put_rows(yajl_gen gen, const struct zipccl_compare *c)
     yajl_gen_array_close(gen);
 }
 
-static void print(void *file, const char *text, size_t n)
-{
-    fwrite(text, 1, n, file);
-}
-
 zipccl_status zipccl_compare_json(const struct zipccl_compare *c, FILE *out,
                                   struct zipccl_error *error)
 {
-    yajl_gen gen = yajl_gen_alloc(NULL);
+    yajl_gen gen;
 
-    if (gen == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "JSON: out of memory");
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_indent_string, "  ");
-    yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
+    ZIPCCL_TRY(zipccl_json_start("JSON", out, &gen, error));
     yajl_gen_map_open(gen);
     zipccl_put_schema(gen, "zipccl.compare", 1);
     zipccl_put_string(gen, "kind", c->predicts ? "predicted-measured" : "before-after");
@@ -222,10 +212,7 @@ zipccl_status zipccl_compare_json(const struct zipccl_compare *c, FILE *out,
     put_sums(gen, c);
     put_rows(gen, c);
     yajl_gen_map_close(gen);
-    yajl_gen_free(gen);
-    if (ferror(out))
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "JSON: %s", strerror(errno));
-    return ZIPCCL_OK;
+    return zipccl_json_end(gen, "JSON", out, error);
 }
 
 static void csv_call(const struct zipccl_row *row, FILE *out)
@@ -263,7 +250,5 @@ zipccl_status zipccl_compare_csv(const struct zipccl_compare *c, FILE *out,
         zipccl_csv_text(s->why, out);
         fputc('\n', out);
     }
-    if (ferror(out))
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "CSV: %s", strerror(errno));
-    return ZIPCCL_OK;
+    return zipccl_written(out, "CSV", error);
 }

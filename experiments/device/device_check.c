@@ -269,19 +269,11 @@ static void put_parts(yajl_gen gen, const struct check *c)
     yajl_gen_map_close(gen);
 }
 
-static void print_text(void *file, const char *text, size_t n)
-{
-    fwrite(text, 1, n, file);
-}
-
 static zipccl_status write_json(const struct check *c, FILE *out, struct zipccl_error *error)
 {
-    yajl_gen gen = yajl_gen_alloc(NULL);
+    yajl_gen gen;
 
-    if (gen == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "JSON: out of memory");
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_print_callback, print_text, (void *)out);
+    ZIPCCL_TRY(zipccl_json_start("JSON", out, &gen, error));
     yajl_gen_map_open(gen);
     zipccl_put_schema(gen, "zipccl.device_check", 1);
     zipccl_put_string(gen, "kind",
@@ -295,8 +287,7 @@ static zipccl_status write_json(const struct check *c, FILE *out, struct zipccl_
     put_parts(gen, c);
     put_rows(gen, c->rows, c->nrows);
     yajl_gen_map_close(gen);
-    yajl_gen_free(gen);
-    return ferror(out) ? zipccl_fail(error, ZIPCCL_ERR_IO, "cannot write JSON") : ZIPCCL_OK;
+    return zipccl_json_end(gen, "JSON", out, error);
 }
 
 static zipccl_status run(const struct options *o, struct check *c, struct zipccl_output *output,

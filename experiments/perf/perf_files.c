@@ -11,7 +11,6 @@
 #include "experiments/program/json_notes.h"
 #include "experiments/program/json_put.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -140,29 +139,13 @@ static void put_head(yajl_gen gen, const struct zipccl_perf_result *result)
     zipccl_put_notes(gen, "assumptions", result->assumptions, result->nassumptions);
 }
 
-static void print(void *file, const char *text, size_t n)
-{
-    fwrite(text, 1, n, file);
-}
-
-static zipccl_status written(FILE *out, const char *what, struct zipccl_error *error)
-{
-    if (ferror(out))
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", what, strerror(errno));
-    return ZIPCCL_OK;
-}
-
 zipccl_status zipccl_perf_json(const struct zipccl_perf_result *result, FILE *out,
                                struct zipccl_error *error)
 {
-    yajl_gen gen = yajl_gen_alloc(NULL);
+    yajl_gen gen;
     struct cells cells;
 
-    if (gen == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "JSON: out of memory");
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_indent_string, "  ");
-    yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
+    ZIPCCL_TRY(zipccl_json_start("JSON", out, &gen, error));
     yajl_gen_map_open(gen);
     put_head(gen, result);
     zipccl_put_key(gen, "rows");
@@ -173,8 +156,7 @@ zipccl_status zipccl_perf_json(const struct zipccl_perf_result *result, FILE *ou
     }
     yajl_gen_array_close(gen);
     yajl_gen_map_close(gen);
-    yajl_gen_free(gen);
-    return written(out, "JSON", error);
+    return zipccl_json_end(gen, "JSON", out, error);
 }
 
 static void print_cell(const struct cell *cell, FILE *out)
@@ -205,7 +187,7 @@ zipccl_status zipccl_perf_csv(const struct zipccl_perf_result *result, FILE *out
         }
         fputc('\n', out);
     }
-    return written(out, "CSV", error);
+    return zipccl_written(out, "CSV", error);
 }
 
 zipccl_status zipccl_perf_write(const struct zipccl_perf_result *result,

@@ -7,7 +7,6 @@
 #include "experiments/plan/plan_file.h"
 #include "experiments/plan/plan_file_fields.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -45,23 +44,15 @@ static void put_step(yajl_gen gen, const struct zipccl_step *step)
     yajl_gen_map_close(gen);
 }
 
-static void print(void *file, const char *text, size_t n)
-{
-    fwrite(text, 1, n, file);
-}
-
 zipccl_status zipccl_plan_file_write(const struct zipccl_plan *plan, uint32_t nodes, FILE *out,
                                      struct zipccl_error *error)
 {
-    yajl_gen gen = yajl_gen_alloc(NULL);
+    yajl_gen gen;
     char digest[20];
 
-    if (gen == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "plan: out of memory");
+    ZIPCCL_TRY(zipccl_json_start("plan", out, &gen, error));
     snprintf(digest, sizeof digest, "%016" PRIx64, zipccl_plan_digest(plan));
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_indent_string, " ");
-    yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
+    yajl_gen_config(gen, yajl_gen_indent_string, " "); /* there may be many steps */
     yajl_gen_map_open(gen);
     zipccl_put_schema(gen, ZIPCCL_PLAN_FILE_SCHEMA, ZIPCCL_PLAN_FILE_VERSION);
     zipccl_put_string(gen, "digest", digest);
@@ -74,8 +65,5 @@ zipccl_status zipccl_plan_file_write(const struct zipccl_plan *plan, uint32_t no
         put_step(gen, &plan->steps[i]);
     yajl_gen_array_close(gen);
     yajl_gen_map_close(gen);
-    yajl_gen_free(gen);
-    if (ferror(out))
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "plan: %s", strerror(errno));
-    return ZIPCCL_OK;
+    return zipccl_json_end(gen, "plan", out, error);
 }

@@ -10,7 +10,6 @@
 #include "experiments/program/csv.h"
 #include "experiments/program/json_put.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -160,29 +159,13 @@ static void put_learnt(yajl_gen gen, const struct zipccl_plan_learnt *l)
     yajl_gen_map_close(gen);
 }
 
-static void print(void *file, const char *text, size_t n)
-{
-    fwrite(text, 1, n, file);
-}
-
-static zipccl_status written(FILE *out, const char *what, struct zipccl_error *error)
-{
-    if (ferror(out))
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", what, strerror(errno));
-    return ZIPCCL_OK;
-}
-
 zipccl_status zipccl_plan_json(const struct zipccl_plan_report *report, FILE *out,
                                struct zipccl_error *error)
 {
     const struct zipccl_plan_answer *a = report->answer;
-    yajl_gen gen = yajl_gen_alloc(NULL);
+    yajl_gen gen;
 
-    if (gen == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "JSON: out of memory");
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_indent_string, "  ");
-    yajl_gen_config(gen, yajl_gen_print_callback, print, (void *)out);
+    ZIPCCL_TRY(zipccl_json_start("JSON", out, &gen, error));
     yajl_gen_map_open(gen);
     zipccl_put_schema(gen, ZIPCCL_PLAN_SCHEMA_NAME, ZIPCCL_PLAN_SCHEMA_VERSION);
     put_question(gen, report);
@@ -198,8 +181,7 @@ zipccl_status zipccl_plan_json(const struct zipccl_plan_report *report, FILE *ou
     put_learnt(gen, report->learnt);
     put_settings(gen, report->file);
     yajl_gen_map_close(gen);
-    yajl_gen_free(gen);
-    return written(out, "JSON", error);
+    return zipccl_json_end(gen, "JSON", out, error);
 }
 
 zipccl_status zipccl_plan_csv(const struct zipccl_plan_report *report, FILE *out,
@@ -228,5 +210,5 @@ zipccl_status zipccl_plan_csv(const struct zipccl_plan_report *report, FILE *out
                 zipccl_plan_parts_of(row).codec_s, (unsigned long long)row->cost.wire_bytes,
                 (unsigned long long)row->cost.raw_bytes, row->cost.reduce_s);
     }
-    return written(out, "CSV", error);
+    return zipccl_written(out, "CSV", error);
 }

@@ -5,6 +5,7 @@
  */
 #include "experiments/program/json_put.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,4 +95,34 @@ void zipccl_put_number(yajl_gen gen, const char *key, double value, bool present
             break;
     }
     yajl_gen_number(gen, digits, (size_t)n);
+}
+
+static void print(void *file, const char *text, size_t n)
+{
+    fwrite(text, 1, n, file);
+}
+
+zipccl_status zipccl_json_start(const char *what, FILE *out, yajl_gen *gen,
+                                struct zipccl_error *error)
+{
+    *gen = yajl_gen_alloc(NULL);
+    if (*gen == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", what);
+    yajl_gen_config(*gen, yajl_gen_beautify, 1);
+    yajl_gen_config(*gen, yajl_gen_indent_string, "  ");
+    yajl_gen_config(*gen, yajl_gen_print_callback, print, (void *)out);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_written(FILE *out, const char *what, struct zipccl_error *error)
+{
+    if (ferror(out))
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", what, strerror(errno));
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_json_end(yajl_gen gen, const char *what, FILE *out, struct zipccl_error *error)
+{
+    yajl_gen_free(gen);
+    return zipccl_written(out, what, error);
 }
