@@ -115,22 +115,6 @@ static void fill_row(const struct zipccl_replay_state *state, uint32_t index,
     row->exposed_adaptive_s = runs[state->adapted.best].row_exposed[index];
 }
 
-/* By exposed time saved, then by time, then in the order of the trace: the same every time. */
-static int compare_rows(const void *a, const void *b)
-{
-    const struct zipccl_result_row *x = a, *y = b;
-    double saved_x = x->exposed_raw_s - x->exposed_adaptive_s;
-    double saved_y = y->exposed_raw_s - y->exposed_adaptive_s;
-
-    if (saved_x != saved_y)
-        return saved_x > saved_y ? -1 : 1;
-    if (x->time_raw_s != y->time_raw_s)
-        return x->time_raw_s > y->time_raw_s ? -1 : 1;
-    if (x->op != y->op)
-        return x->op < y->op ? -1 : 1;
-    return x->count < y->count ? -1 : x->count > y->count;
-}
-
 /* True if 'name' is one of 'list', "fp32, int64": "int8" is not in "uint8". */
 static bool lists(const char *list, const char *name)
 {
@@ -196,7 +180,7 @@ zipccl_status zipccl_replay_rows(const struct zipccl_replay_state *state,
         fill_row(state, i, &sums[i], &result->rows[i]);
     result->nrows = nrows;
     sum_up(state, sums, result);
-    qsort(result->rows, nrows, sizeof(*result->rows), compare_rows);
+    qsort(result->rows, nrows, sizeof(*result->rows), zipccl_result_row_order);
     free(sums);
     return ZIPCCL_OK;
 }

@@ -132,6 +132,9 @@ struct zipccl_replay_result {
     struct zipccl_timeline *timeline;    /* NULL: not asked for */
 };
 
+/* Order of rows for qsort(): by exposed time saved, then by time, then by op and count. */
+int zipccl_result_row_order(const void *a, const void *b);
+
 void zipccl_replay_result_destroy(struct zipccl_replay_result *result);
 
 #endif

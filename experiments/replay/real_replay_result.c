@@ -172,22 +172,6 @@ static void fill_row(const struct replay_job *job, uint32_t index, struct zipccl
     }
 }
 
-/* By exposed time saved, then by time, then by op and count, as in a simulated result. */
-static int compare_rows(const void *a, const void *b)
-{
-    const struct zipccl_result_row *x = a, *y = b;
-    double saved_x = x->exposed_raw_s - x->exposed_adaptive_s;
-    double saved_y = y->exposed_raw_s - y->exposed_adaptive_s;
-
-    if (saved_x != saved_y)
-        return saved_x > saved_y ? -1 : 1;
-    if (x->time_raw_s != y->time_raw_s)
-        return x->time_raw_s > y->time_raw_s ? -1 : 1;
-    if (x->op != y->op)
-        return x->op < y->op ? -1 : 1;
-    return x->count < y->count ? -1 : x->count > y->count;
-}
-
 static zipccl_status fill_rows(const struct replay_job *job, struct zipccl_replay_result *r,
                                struct zipccl_error *error)
 {
@@ -224,7 +208,7 @@ static zipccl_status fill_rows(const struct replay_job *job, struct zipccl_repla
     if (status != ZIPCCL_OK)
         return status;
     r->nrows = nrows;
-    qsort(r->rows, nrows, sizeof *r->rows, compare_rows);
+    qsort(r->rows, nrows, sizeof *r->rows, zipccl_result_row_order);
     return ZIPCCL_OK;
 }
 
