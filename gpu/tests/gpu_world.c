@@ -7,6 +7,7 @@
 
 #include "core/tests/codec_data.h"
 #include "core/transport_mem.h"
+#include "gpu/tests/emu/emu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,21 @@ bool gpu_world_run(uint32_t nranks, uint32_t per_node, void (*fn)(struct gpu_ran
     }
     pthread_barrier_destroy(&w.barrier);
     zipccl_topology_destroy(w.topology);
+    return ok;
+}
+
+bool gpu_world_run_failures(void (*fn)(struct gpu_rank *, void *), struct gpu_failure *failures,
+                            size_t n)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!gpu_world_run(3, 3, fn, &failures[i])) {
+            fprintf(stderr, "injected: %s, call %d\n", failures[i].what, failures[i].nth);
+            ok = false;
+        }
+        emu_reset();
+    }
     return ok;
 }
 

@@ -13,6 +13,7 @@
 #include "gpu/gpu_state.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define MAX_RANKS 8u
 
@@ -38,6 +39,17 @@ struct gpu_world {
     void (*fn)(struct gpu_rank *r, void *context);
     void *context;
 };
+
+/* A failure that a test injects, and who has told of it. */
+struct gpu_failure {
+    const char *what;
+    int nth, code;
+    atomic_uint told; /* ranks with an error */
+};
+
+/* Run 'fn' on three ranks of a node for each of 'failures' [n], its context; true if all stayed ok. */
+bool gpu_world_run_failures(void (*fn)(struct gpu_rank *, void *), struct gpu_failure *failures,
+                            size_t n);
 
 /* Run 'fn' on nranks ranks, 'per_node' to a node; true if all stayed ok. */
 bool gpu_world_run(uint32_t nranks, uint32_t per_node, void (*fn)(struct gpu_rank *, void *),

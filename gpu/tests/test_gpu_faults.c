@@ -110,14 +110,9 @@ static void pair_differs(struct gpu_rank *r, void *context)
 }
 
 /* A call of the libraries below fails on some rank. */
-struct failure {
-    const char *what;
-    int nth, code;
-};
-
 static void injected(struct gpu_rank *r, void *context)
 {
-    const struct failure *f = context;
+    const struct gpu_failure *f = context;
     struct zipccl_gpu_options options;
     struct zipccl_gpu_comm *gpu = NULL;
     struct zipccl_error error = {""};
@@ -257,28 +252,20 @@ static bool test_settings(void)
 
 static bool test_injected(void)
 {
-    struct failure failures[] = {
-        {"cudaMalloc", 1, cudaErrorMemoryAllocation},
-        {"cudaMalloc", 5, cudaErrorMemoryAllocation},
-        {"cudaMalloc", 12, cudaErrorMemoryAllocation},
-        {"cudaStreamCreate", 2, cudaErrorMemoryAllocation},
-        {"cudaEventRecord", 9, cudaErrorLaunchFailure},
-        {"cudaMemcpyAsync", 4, cudaErrorInvalidValue},
-        {"cudaLaunchHostFunc", 5, cudaErrorLaunchFailure},
-        {"ncclAllGather", 2, ncclSystemError},
-        {"ncclSend", 3, ncclInternalError},
-        {"ncclRecv", 4, ncclSystemError},
+    struct gpu_failure failures[] = {
+        {"cudaMalloc", 1, cudaErrorMemoryAllocation, 0},
+        {"cudaMalloc", 5, cudaErrorMemoryAllocation, 0},
+        {"cudaMalloc", 12, cudaErrorMemoryAllocation, 0},
+        {"cudaStreamCreate", 2, cudaErrorMemoryAllocation, 0},
+        {"cudaEventRecord", 9, cudaErrorLaunchFailure, 0},
+        {"cudaMemcpyAsync", 4, cudaErrorInvalidValue, 0},
+        {"cudaLaunchHostFunc", 5, cudaErrorLaunchFailure, 0},
+        {"ncclAllGather", 2, ncclSystemError, 0},
+        {"ncclSend", 3, ncclInternalError, 0},
+        {"ncclRecv", 4, ncclSystemError, 0},
     };
-    bool ok = true;
 
-    for (unsigned i = 0; i < sizeof failures / sizeof *failures; i++) {
-        if (!gpu_world_run(3, 3, injected, &failures[i])) {
-            fprintf(stderr, "injected: %s, call %d\n", failures[i].what, failures[i].nth);
-            ok = false;
-        }
-        emu_reset();
-    }
-    return ok;
+    return gpu_world_run_failures(injected, failures, sizeof failures / sizeof *failures);
 }
 
 int main(void)

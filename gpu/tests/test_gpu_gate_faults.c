@@ -137,15 +137,9 @@ static void ended(struct gpu_rank *r, void *context)
 }
 
 /* A call of the libraries below fails on rank 0, in a call or in the helper. */
-struct failure {
-    const char *what;
-    int nth, code;
-    atomic_uint told; /* ranks with an error: all, unless it was in a last call of one */
-};
-
 static void injected(struct gpu_rank *r, void *context)
 {
-    struct failure *f = context;
+    struct gpu_failure *f = context;
     struct zipccl_gpu_options options;
     struct zipccl_gpu_comm *gpu;
     struct zipccl_comm *host;
@@ -179,7 +173,7 @@ static void injected(struct gpu_rank *r, void *context)
 
 static bool test_injected(void)
 {
-    struct failure failures[] = {
+    struct gpu_failure failures[] = {
         {"cuStreamWaitValue32", 2, CUDA_ERROR_INVALID_VALUE, 0},
         {"cuStreamWriteValue32", 1, CUDA_ERROR_INVALID_VALUE, 0},
         {"cuStreamWriteValue32", 7, CUDA_ERROR_INVALID_VALUE, 0},
@@ -189,16 +183,8 @@ static bool test_injected(void)
         {"ncclSend", 6, ncclInternalError, 0},
         {"ncclRecv", 9, ncclSystemError, 0},
     };
-    bool ok = true;
 
-    for (unsigned i = 0; i < sizeof failures / sizeof *failures; i++) {
-        if (!gpu_world_run(3, 3, injected, &failures[i])) {
-            fprintf(stderr, "injected: %s, call %d\n", failures[i].what, failures[i].nth);
-            ok = false;
-        }
-        emu_reset();
-    }
-    return ok;
+    return gpu_world_run_failures(injected, failures, sizeof failures / sizeof *failures);
 }
 
 /* Rank 1 wants another gate. */

@@ -4,22 +4,13 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gpu/preload/counts.h"
+#include "gpu/preload/tests/expect.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MANY = 6000, READERS = 2 };
-
-static int failures;
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static ncclComm_t handle(uintptr_t i)
 {

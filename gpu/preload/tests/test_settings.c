@@ -6,21 +6,12 @@
 #define _GNU_SOURCE
 #include "gpu/preload/rates.h"
 #include "gpu/preload/settings.h"
+#include "gpu/preload/tests/expect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static int failures;
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            failures++;                                                                            \
-        }                                                                                          \
-    } while (0)
 
 static const char *given[16]; /* name, value, name, value */
 

@@ -246,6 +246,20 @@ static std::shared_ptr<CUevent_st> find_event(cudaEvent_t e)
     return found == events.end() ? nullptr : found->second;
 }
 
+/* The stream of 'handle', which must not be captured: to ask or wait for one that is breaks its capture. */
+static cudaError_t find_outside(cudaStream_t handle, StreamRef *out)
+{
+    *out = find_stream(handle);
+    if (!*out) {
+        return cudaErrorInvalidResourceHandle;
+    }
+    if ((*out)->capture) {
+        invalidate((*out)->capture);
+        return cudaErrorStreamCaptureUnsupported;
+    }
+    return cudaSuccess;
+}
+
 typedef std::shared_ptr<Record> RecordRef;
 
 /* The last record of 'e', NULL if there is none, which counts as done; that of a capture has no state. */
@@ -301,13 +315,10 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle)
 cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 {
     EMU_ENTER("cudaStreamSynchronize");
-    StreamRef s = find_stream(handle);
-    if (!s) {
-        return set_last(cudaErrorInvalidResourceHandle);
-    }
-    if (s->capture) {
-        invalidate(s->capture);
-        return set_last(cudaErrorStreamCaptureUnsupported);
+    StreamRef s;
+    const cudaError_t error = find_outside(handle, &s);
+    if (error) {
+        return set_last(error);
     }
     EMU_UNSAFE();
     stats()->syncs++;
@@ -321,13 +332,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
     EMU_ENTER("cudaStreamQuery");
-    StreamRef s = find_stream(handle);
-    if (!s) {
-        return set_last(cudaErrorInvalidResourceHandle);
-    }
-    if (s->capture) {
-        invalidate(s->capture);
-        return set_last(cudaErrorStreamCaptureUnsupported);
+    StreamRef s;
+    const cudaError_t error = find_outside(handle, &s);
+    if (error) {
+        return set_last(error);
     }
     EMU_UNSAFE();
     std::lock_guard<std::mutex> lock(s->mutex);
