@@ -3,7 +3,7 @@
  *
  * After a fixed exchange a kernel looks at what overflowed.  Nothing did: it writes a device word, for
  * which the stream waits with cuStreamWaitValue32(), and which is there already.  Else it writes a request
- * into pinned memory, and the word is left to the process's helper thread (gate_helper.c), which sends
+ * into pinned memory, and the word is left to the gate's helper thread (gate_helper.c), which sends
  * again raw what overflowed: the same pattern, into the same staging, on a stream and a communicator
  * of the gate's own, and then writes the word.  The waiting stream holds no SM.
  *
@@ -28,6 +28,7 @@
 
 #include <cuda.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 /* Eager calls that the host may be ahead of the device; then it waits for the first of them. */
 #define ZIPCCL_GATE_AHEAD 64u
@@ -140,7 +141,14 @@ struct zipccl_gate {
     bool sending;
     double since_s;
     double limit_s; /* as the transport's */
-    struct zipccl_gate *next;
+
+    /* The helper itself. */
+    struct zipccl_gate *next; /* of all gates of the process */
+    pthread_t thread;
+    sem_t wake;
+    bool helped; /* 'thread' runs, and is to be joined */
+    atomic_bool asleep, stop, stopped;
+    atomic_uint asks; /* sites, and aborts: without any nobody asks */
 };
 
 /*
@@ -232,7 +240,7 @@ static inline cudaStream_t zipccl_gate_wire(const struct zipccl_exec_cuda *e)
 
 /* Private to gate*.c. */
 
-/* The process's helper thread knows it from here on, until the second returns. */
+/* It has a helper thread from here on, until the second returns. */
 zipccl_status zipccl_gate_helper_join(struct zipccl_gate *gate);
 void zipccl_gate_helper_leave(struct zipccl_gate *gate);
 
