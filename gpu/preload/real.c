@@ -3,8 +3,9 @@
  *
  * Preloaded, it is the next library in line, or, where the program's loader gave it no global scope (as
  * Python does), the libnccl.so.2 that is already there.  As the forwarding library, whose SONAME is
- * libnccl.so.2 itself, it is the file that ZIPCCL_NCCL names, else the next libnccl.so.2 on
- * LD_LIBRARY_PATH or in the usual folders.
+ * libnccl.so.2 itself, it is the file that ZIPCCL_NCCL names, else an NCCL that is in the process (PyTorch's,
+ * where something else opens this one by its path), else the next libnccl.so.2 on LD_LIBRARY_PATH or in the
+ * usual folders.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -87,8 +88,15 @@ static void *open_next(const char **found)
                                         NULL};
     const char *at = getenv("LD_LIBRARY_PATH"), *end;
     char path[512];
+    int version;
     void *handle;
 
+    *found = "already loaded";
+    handle = zipccl_object_find_other(NULL, path, sizeof path, &version)
+                 ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY)
+                 : NULL;
+    if (usable(handle))
+        return handle;
     for (; at != NULL && *at != '\0'; at = *end != '\0' ? end + 1 : NULL) {
         end = at + strcspn(at, ":");
         handle = open_file(at, (size_t)(end - at), path, sizeof path);
