@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Between two looks: while something is being sent, and at most while nothing is. */
 #define BUSY_NS 20000
@@ -27,6 +28,7 @@ static struct {
     pthread_mutex_t mutex;
     struct zipccl_gate *first;
     bool leaves_at_exit;
+    pid_t pid; /* that the threads are in; a process that it forked has none */
 } helpers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static double now_s(void)
@@ -224,7 +226,7 @@ static void stop_at_exit(void)
     const struct timespec pause = {0, 1000000};
     unsigned ms = 0;
 
-    if (pthread_mutex_trylock(&helpers.mutex) != 0)
+    if (getpid() != helpers.pid || pthread_mutex_trylock(&helpers.mutex) != 0)
         return;
     for (struct zipccl_gate *gate = helpers.first; gate != NULL; gate = gate->next)
         tell_to_stop(gate);
@@ -253,6 +255,7 @@ static zipccl_status begin_thread(struct zipccl_gate *gate)
         sem_destroy(&gate->wake);
         return ZIPCCL_ERR_NOMEM;
     }
+    helpers.pid = getpid();
     gate->helped = true;
     gate->next = helpers.first;
     helpers.first = gate;
