@@ -383,6 +383,23 @@ settings)
     [ -p "$work/pipe" ] || fail "ZIPCCL_STATS_FILE replaced a pipe"
     has c 'ZIPCCL_STATS_FILE: cannot write .*/pipe: '
     hasnt c 'could not be shared'
+    # A full disk is told, and told once.
+    # shellcheck disable=SC2086
+    run d $on ZIPCCL_STATS_FILE=/dev/full -- "$app" many 2
+    [ "$(grep -c 'ZIPCCL_STATS_FILE: cannot write /dev/full' "$work/d")" -eq 1 ] || fail "not told once"
+    # Programs without NCCL, which a job's launcher preloads it into as well.
+    for mode in off observe on nonsense; do
+        for words in "true" "exit 3" "kill -TERM \$\$" "echo a | grep a" "ls /nonexistent" "exec env -i echo b"; do
+            sh -c "$words" >"$work/plain" 2>&1
+            echo $? >>"$work/plain"
+            env LD_PRELOAD="$preload" ZIPCCL_MODE=$mode ZIPCCL_MEMORY=nonsense ZIPCCL_DEBUG=INFO ZIPCCL_STATS=1 \
+                ZIPCCL_STATS_FILE="$work/nothing.%p" ZIPCCL_DEBUG_FILE="$work/nothing.log.%p" \
+                ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS" sh -c "$words" >"$work/e" 2>&1
+            echo $? >>"$work/e"
+            diff "$work/plain" "$work/e" || fail "sh -c '$words' in mode $mode"
+        done
+    done
+    ! ls "$work" | grep nothing || fail "a file of a program without NCCL"
     ;;
 differ)
     # Processes, since the settings are a process's: rank 1 has another least size, then another mode.
