@@ -61,6 +61,7 @@ struct zipccl_gate_site {
     uint32_t nin, nout;
     const void **wire, **raw; /* [nin] messages that arrive, and where their elements would */
     uint64_t *n;              /* [nin] elements */
+    uint32_t *from;           /* [nin] members of the group */
     const struct zipccl_gpu_result *d_in, *d_out; /* on the device, */
     const struct zipccl_gpu_result *h_in, *h_out; /* and on the host once the call has ended */
     struct zipccl_gpu_result *d_any;
@@ -69,6 +70,7 @@ struct zipccl_gate_site {
 /* A message of a call, for counting. */
 struct zipccl_gate_coded {
     size_t n, capacity;                /* elements, bytes */
+    uint32_t to;                       /* member of the group, in a plan of pairs */
     const struct zipccl_gpu_result *h; /* pinned */
 };
 
@@ -80,7 +82,8 @@ struct zipccl_gate_call {
     const void *owner; /* as in its run */
     struct zipccl_ended_call ended;
     enum zipccl_op op;               /* that it counts as */
-    int cls;                         /* of its messages */
+    int cls;                         /* of its messages, but for those of pairs with classes: */
+    struct zipccl_ended_pairs pairs; /* parts of one block, NULL where there is none */
     size_t element;                  /* bytes */
     struct zipccl_gate_coded *coded; /* [ncoded] */
     size_t ncoded, room_coded;
@@ -230,6 +233,14 @@ size_t zipccl_gate_result_bytes(void);
 static inline bool zipccl_gate_is_on(const struct zipccl_exec_cuda *e)
 {
     return e->gate != NULL && e->gate->on;
+}
+
+/* Whether what the call under way found is known when it returns. */
+static inline int zipccl_gate_told(const struct zipccl_exec_cuda *e)
+{
+    return !zipccl_gate_is_on(e) ? ZIPCCL_TOLD
+           : e->gate->captured   ? ZIPCCL_TOLD_NEVER
+                                 : ZIPCCL_TOLD_LATE;
 }
 
 /* The wire's stream of the call under way, if its plan has chunks. */

@@ -328,6 +328,7 @@ static void site_free(struct zipccl_gate_site *site)
     free(site->wire);
     free(site->raw);
     free(site->n);
+    free(site->from);
     free(site);
 }
 
