@@ -29,7 +29,7 @@ enum { OLDEST = 21800 };
 const struct zipccl_nccl *zipccl_nccl_known;
 
 static struct zipccl_nccl table, nothing;
-static bool look_twice;
+static bool look_twice, quiet;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What this library exports under a name of nccl.h, to be hidden where the one in use lacks it. */
@@ -135,6 +135,13 @@ static void *open_next(const char **found)
 }
 #endif
 
+/* Not while it is looked for before anyone has called it: a job's shells and tools have this library as well. */
+#define COMPLAIN(...)                                                                              \
+    do {                                                                                           \
+        if (!quiet)                                                                                \
+            zipccl_log_warn(__VA_ARGS__);                                                          \
+    } while (0)
+
 static void *open_library(const char **found)
 {
     const char *path = getenv("ZIPCCL_NCCL");
@@ -144,15 +151,14 @@ static void *open_library(const char **found)
         return open_next(found);
     *found = "ZIPCCL_NCCL";
     if (zipccl_object_is_our_file(path)) {
-        zipccl_log_warn("ZIPCCL_NCCL=%s names this library itself, expected the library to call",
-                        path);
+        COMPLAIN("ZIPCCL_NCCL=%s names this library itself, expected the library to call", path);
         return NULL;
     }
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
-        zipccl_log_warn("ZIPCCL_NCCL=%s cannot be loaded: %s", path, dlerror());
+        COMPLAIN("ZIPCCL_NCCL=%s cannot be loaded: %s", path, dlerror());
     else if (!usable(handle))
-        zipccl_log_warn("ZIPCCL_NCCL=%s is no NCCL library: it has no ncclGetUniqueId", path);
+        COMPLAIN("ZIPCCL_NCCL=%s is no NCCL library: it has no ncclGetUniqueId", path);
     return usable(handle) ? handle : NULL;
 }
 
@@ -249,6 +255,15 @@ const struct zipccl_nccl *zipccl_nccl_find(void)
     pthread_mutex_unlock(&lock);
     return result;
 }
+
+#ifdef ZIPCCL_FORWARDING
+void zipccl_nccl_find_early(void)
+{
+    quiet = true;
+    (void)zipccl_nccl_find();
+    quiet = false;
+}
+#endif
 
 ncclResult_t zipccl_nccl_missing(const char *name)
 {
