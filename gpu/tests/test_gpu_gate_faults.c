@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const struct gpu_case spoiled = {
     .op = ZIPCCL_ALL_GATHER, .dtype = ZIPCCL_BFLOAT16, .count = 20000, .spoiled = 1};
@@ -250,43 +249,19 @@ static void unable(struct gpu_rank *r, void *context)
     zipccl_gpu_destroy(gpu);
 }
 
-static atomic_uint connecting;
-
 /*
- * An NCCL that makes its connections when they are first needed, as 2.22 and later do for an algorithm that the warm-up
- * did not use: the first large all-gather of raw elements returns when all ranks have called it.
+ * Over an NCCL that connects ranks when they first need it: the raw resend is the first large all-gather.  No helper waits
+ * for another rank of its own process, which all are here.
  */
-static ncclResult_t connecting_first(const void *send, void *recv, size_t count,
-                                     ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
-{
-    const struct timespec pause = {0, 1000000};
-    int nranks = 0;
-
-    ncclCommCount(comm, &nranks);
-    if (count == 20000 * 2) {
-        atomic_fetch_add(&connecting, 1);
-        for (unsigned ms = 0; atomic_load(&connecting) < (unsigned)nranks; ms++) {
-            if (ms == 5000)
-                return ncclSystemError;
-            nanosleep(&pause, NULL);
-        }
-    }
-    return ncclAllGather(send, recv, count, type, comm, stream);
-}
-
-/* No helper waits for another rank of its own process, which all are here. */
 static void connected_late(struct gpu_rank *r, void *context)
 {
-    struct zipccl_nccl_api api = *zipccl_nccl_linked();
     struct zipccl_gpu_options options;
     struct zipccl_gpu_comm *gpu;
     struct zipccl_comm *host;
     struct gpu_buffers b;
 
     (void)context;
-    api.AllGather = connecting_first;
     fault_options(r, &options);
-    options.nccl = &api;
     gpu = gate_comm(r, r->nccl, &options);
     host = gpu_host_comm(r, &options);
     gpu_buffers_open(r, &spoiled, &b);
@@ -327,7 +302,12 @@ bool gate_faults(void)
     ok = (RACE_CHECKED || gpu_world_run(3, 3, ended, NULL)) && ok;
     ok = gpu_world_run(3, 3, unable, driver) && ok;
     ok = gpu_world_run(3, 3, unable, word) && ok;
+    emu_get_options(&options);
+    options.lazy = 1;
+    emu_set_options(&options);
     ok = gpu_world_run(3, 3, connected_late, NULL) && ok;
+    options.lazy = 0;
+    emu_set_options(&options);
     ok = gpu_world_run(1, 1, one_rank, NULL) && ok;
     emu_get_options(&options);
     options.peer_ms = 300; /* a rank that failed does not come */
