@@ -167,7 +167,7 @@ static zipccl_status run_plan(struct zipccl_comm *comm, const struct zipccl_call
     comm->last = run.plan;
     ZIPCCL_TRY(execute(comm, cls, &run, &stats));
     if (splits != NULL)
-        zipccl_comm_pairs_after(comm, call, &run);
+        zipccl_comm_pairs_after(comm, call, &run, &stats);
     else
         zipccl_comm_class_after(comm, cls, run.plan, &stats);
     comm->stats.raw_bytes += stats.raw_bytes;

@@ -10,7 +10,8 @@
  * first four calls as well (trials.h).
  *
  * Pairs of uneven calls: only the two ends are sure to make a call, so no others can be asked.  But
- * both ends know the size of each message between them, and that it overflowed.
+ * both ends know the size of each message between them, and that it overflowed.  Where they know it only
+ * when a call has ended on a device, they decide from messages that are so old that both must know them.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -18,6 +19,7 @@
 
 #include "core/strategies/reductions.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,6 +287,38 @@ static void learn_late(const struct zipccl_comm *comm, const struct zipccl_ended
     cls->coded_seen += stats->coded_bytes;
 }
 
+static bool is_coded(const struct zipccl_pair_rule *rule, size_t count)
+{
+    return count >= ZIPCCL_RAW_BELOW_N && rule->chunk_n >= ZIPCCL_RAW_BELOW_N;
+}
+
+static void note_ended(struct zipccl_pair_late *late, int cls, int fit)
+{
+    uint32_t call = (uint32_t)(late->ended % ZIPCCL_CLASS_PERIOD);
+    uint64_t period = late->ended / ZIPCCL_CLASS_PERIOD % ZIPCCL_LATE_PERIODS;
+    struct zipccl_class_seen seen = {fit < cls ? (uint32_t)1 << call : 0, fit};
+
+    late->periods[period].seen = zipccl_class_merge(late->periods[period].seen, seen);
+    late->periods[period].cls = cls;
+    late->ended++;
+}
+
+/* The same of an uneven one. */
+static void learn_pairs_late(struct zipccl_comm *comm, const struct zipccl_ended_call *call)
+{
+    struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
+    const struct zipccl_ended_pairs *pairs = call->pairs;
+
+    for (uint32_t p = 0; rule->classes != NULL && p < comm->transport->nranks; p++) {
+        if (p == comm->transport->rank)
+            continue;
+        if (is_coded(rule, pairs->send_counts[p]))
+            note_ended(&rule->classes[p].send_late, pairs->send_class[p], pairs->send_fit[p]);
+        if (is_coded(rule, pairs->recv_counts[p]))
+            note_ended(&rule->classes[p].recv_late, pairs->recv_class[p], pairs->recv_fit[p]);
+    }
+}
+
 void zipccl_comm_settle(struct zipccl_comm *comm)
 {
     struct zipccl_ended_call call;
@@ -292,10 +326,23 @@ void zipccl_comm_settle(struct zipccl_comm *comm)
     while (comm->exec->ops->ended != NULL && comm->exec->ops->ended(comm->exec, comm, &call)) {
         if (call.even)
             learn_late(comm, &call);
+        else if (call.pairs != NULL)
+            learn_pairs_late(comm, &call);
         comm->late.wire_bytes += call.stats.wire_bytes;
         comm->late.overflows += call.stats.overflows;
         comm->late.raw_resends += call.stats.raw_resends;
     }
+}
+
+/* Calls that were told of at once, of before a state was loaded, are none of those that end. */
+static void begin_late(const struct zipccl_class_state *state, struct zipccl_pair_late *late)
+{
+    if (late->begun)
+        return;
+    late->begun = true;
+    late->ended = state->calls;
+    for (unsigned k = 0; k < ZIPCCL_LATE_PERIODS; k++)
+        late->periods[k].seen.fit = ZIPCCL_NUM_CLASSES;
 }
 
 void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
@@ -311,6 +358,8 @@ void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call
         of[p] = (int8_t)rule->classes[p].send.now;
         of[nranks + p] = (int8_t)rule->classes[p].recv.now;
         of[2 * nranks + p] = of[3 * nranks + p] = ZIPCCL_NUM_CLASSES;
+        begin_late(&rule->classes[p].send, &rule->classes[p].send_late);
+        begin_late(&rule->classes[p].recv, &rule->classes[p].recv_late);
     }
     run->send_class = of;
     run->recv_class = of + nranks;
@@ -318,30 +367,55 @@ void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call
     run->recv_fit = of + 3 * nranks;
 }
 
-/* A pair's calls count if its messages are long enough to be coded, which both ends know. */
-static void count_pair(struct zipccl_class_state *state, const struct zipccl_pair_rule *rule,
-                       size_t count, int fit)
+/* Decide from the oldest of the periods that are kept. */
+static void decide_late(struct zipccl_class_state *state, struct zipccl_pair_late *late)
 {
-    if (count < ZIPCCL_RAW_BELOW_N || rule->chunk_n < ZIPCCL_RAW_BELOW_N)
+    uint64_t begins = state->calls / ZIPCCL_CLASS_PERIOD;
+    struct zipccl_class_seen *kept = &late->periods[begins % ZIPCCL_LATE_PERIODS].seen;
+    struct zipccl_class_seen seen = *kept, nothing = {0, ZIPCCL_NUM_CLASSES};
+
+    assert(late->ended + (ZIPCCL_LATE_PERIODS - 1) * ZIPCCL_CLASS_PERIOD >= state->calls);
+    /* An overflow of a class that has been widened since is no news. */
+    if (late->periods[begins % ZIPCCL_LATE_PERIODS].cls > state->now)
+        seen = nothing;
+    *kept = nothing;
+    zipccl_class_decide(state, seen);
+}
+
+/* A pair's calls count if its messages are long enough to be coded, which both ends know.  'late': how it went is
+ * not known yet; NULL: it is 'fit'. */
+static void count_pair(struct zipccl_class_state *state, struct zipccl_pair_late *late,
+                       const struct zipccl_pair_rule *rule, size_t count, int fit)
+{
+    if (!is_coded(rule, count))
         return;
     /* What did not overflow would have fitted the class that it had, at least. */
     zipccl_class_note(state, fit, fit < state->now, state->now != ZIPCCL_NO_CLASS);
-    if (zipccl_class_due(state))
+    if (zipccl_class_due(state) && late != NULL)
+        decide_late(state, late);
+    else if (zipccl_class_due(state))
         zipccl_class_decide(state, state->seen);
 }
 
 void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
-                             const struct zipccl_run *run)
+                             const struct zipccl_run *run, const struct zipccl_run_stats *stats)
 {
     struct zipccl_pair_rule *rule = zipccl_comm_pair_rule(comm, call->op, call->dtype);
+    bool late = stats->told == ZIPCCL_TOLD_LATE;
 
-    if (comm->config.learning == ZIPCCL_LEARN_NOTHING)
+    if (comm->config.learning == ZIPCCL_LEARN_NOTHING || stats->told == ZIPCCL_TOLD_NEVER)
         return;
+    if (late)
+        zipccl_comm_settle(comm); /* of what must have ended by now */
     for (uint32_t p = 0; rule->classes != NULL && p < comm->transport->nranks; p++) {
+        struct zipccl_pair_classes *pair = &rule->classes[p];
+
         if (p == comm->transport->rank)
             continue;
-        count_pair(&rule->classes[p].send, rule, run->send_counts[p], run->send_fit[p]);
-        count_pair(&rule->classes[p].recv, rule, run->recv_counts[p], run->recv_fit[p]);
+        count_pair(&pair->send, late ? &pair->send_late : NULL, rule, run->send_counts[p],
+                   run->send_fit[p]);
+        count_pair(&pair->recv, late ? &pair->recv_late : NULL, rule, run->recv_counts[p],
+                   run->recv_fit[p]);
     }
 }
 

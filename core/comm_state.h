@@ -70,9 +70,26 @@ struct zipccl_even_class {
     enum zipccl_effort effort_seen;
 };
 
+/*
+ * What is seen of a pair's messages once they have ended, by periods of calls, with the class that they had.  When
+ * period k begins, period k - 3 decides: an exec that tells late waits for calls that are further back, so that
+ * both ends have seen all of it.
+ */
+#define ZIPCCL_LATE_PERIODS 3u
+
+struct zipccl_pair_late {
+    bool begun;
+    uint64_t ended; /* calls of the class that have; they end in their order */
+    struct {
+        struct zipccl_class_seen seen;
+        int cls;
+    } periods[ZIPCCL_LATE_PERIODS];
+};
+
 /* The classes of one peer's messages in one (op, dtype). */
 struct zipccl_pair_classes {
     struct zipccl_class_state send, recv;
+    struct zipccl_pair_late send_late, recv_late; /* used if the exec tells late */
 };
 
 struct zipccl_comm {
@@ -181,7 +198,7 @@ zipccl_status zipccl_comm_best_of_kind(const struct zipccl_comm *comm,
 void zipccl_comm_pairs_before(struct zipccl_comm *comm, const struct zipccl_call *call,
                               struct zipccl_run *run);
 void zipccl_comm_pairs_after(struct zipccl_comm *comm, const struct zipccl_call *call,
-                             const struct zipccl_run *run);
+                             const struct zipccl_run *run, const struct zipccl_run_stats *stats);
 
 /* Find out how pairs of 'call' travel, if that is not known yet.  ZIPCCL_ERR_NOMEM perhaps on this
  * rank alone. */

@@ -256,6 +256,7 @@ void zipccl_run_state_free(struct zipccl_run_state *s)
 
 void zipccl_run_state_stats(const struct zipccl_run_state *s, struct zipccl_run_stats *stats)
 {
+    stats->told = ZIPCCL_TOLD;
     stats->raw_bytes = s->wire.raw_bytes;
     stats->wire_bytes = s->wire.wire_bytes;
     stats->overflows = s->codec.overflows;

@@ -32,6 +32,11 @@ struct zipccl_run {
 
 /* What a run did on this rank. */
 struct zipccl_run_stats {
+    enum {
+        ZIPCCL_TOLD,      /* everything that follows, and fits of pairs, are of the call */
+        ZIPCCL_TOLD_LATE, /* overflows, fits and coded bytes come with its zipccl_ended_call */
+        ZIPCCL_TOLD_NEVER /* nobody will know them */
+    } told;
     uint64_t raw_bytes;   /* elements sent to peers, uncompressed */
     uint64_t wire_bytes;  /* payload handed to exchanges for peers */
     uint32_t overflows;   /* messages of this rank that did not fit */
@@ -42,13 +47,20 @@ struct zipccl_run_stats {
                                               elements, and what these became, without padding */
 };
 
+/* Of an ended call of pairs that have classes of their own, [nranks] each: as they were in the run. */
+struct zipccl_ended_pairs {
+    size_t *send_counts, *recv_counts;
+    int8_t *send_class, *recv_class, *send_fit, *recv_fit;
+};
+
 /* A call of which run() of an exec (exec.h) could not tell everything yet, once it has ended. */
 struct zipccl_ended_call {
     enum zipccl_op op;
     enum zipccl_dtype dtype;
     size_t count;
-    bool even, fixed;              /* its plan: of equal counts; with FIXED messages */
-    struct zipccl_run_stats stats; /* what run() left out; wire_bytes: of raw resends */
+    bool even, fixed;                       /* its plan: of equal counts; with FIXED messages */
+    struct zipccl_run_stats stats;          /* what run() left out; wire_bytes: of raw resends */
+    const struct zipccl_ended_pairs *pairs; /* NULL: none; lives until the owner's next call */
 };
 
 /*

@@ -523,8 +523,10 @@ zipccl_status zipccl_cuda_run(struct zipccl_exec *exec, const struct zipccl_run 
             w->failed = status != ZIPCCL_OK;
             mark_end(w);
         }
-        if (status == ZIPCCL_OK && stats != NULL)
+        if (status == ZIPCCL_OK && stats != NULL) {
             zipccl_run_state_stats(&w->state, stats);
+            stats->told = zipccl_gate_told(w->e);
+        }
         zipccl_run_state_free(&w->state);
         free(w->event_of);
         free(w->enqueued);

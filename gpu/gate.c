@@ -175,6 +175,7 @@ static void calls_free(struct zipccl_gate *gate, struct zipccl_gate_call *call, 
         if (call->arena.done != NULL)
             cudaEventDestroy(call->arena.done);
         free(call->coded);
+        free(call->pairs.send_counts);
         free(call);
         call = next;
     }

@@ -3,7 +3,7 @@
  *
  * After a fixed exchange a kernel looks at what overflowed.  Nothing did: it writes a device word, for
  * which the stream waits with cuStreamWaitValue32(), and which is there already.  Else it writes a request
- * into pinned memory, and the word is left to the process's helper thread (gate_helper.c), which sends
+ * into pinned memory, and the word is left to the gate's helper thread (gate_helper.c), which sends
  * again raw what overflowed: the same pattern, into the same staging, on a stream and a communicator
  * of the gate's own, and then writes the word.  The waiting stream holds no SM.
  *
@@ -28,6 +28,7 @@
 
 #include <cuda.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 /* Eager calls that the host may be ahead of the device; then it waits for the first of them. */
 #define ZIPCCL_GATE_AHEAD 64u
@@ -60,6 +61,7 @@ struct zipccl_gate_site {
     uint32_t nin, nout;
     const void **wire, **raw; /* [nin] messages that arrive, and where their elements would */
     uint64_t *n;              /* [nin] elements */
+    uint32_t *from;           /* [nin] members of the group */
     const struct zipccl_gpu_result *d_in, *d_out; /* on the device, */
     const struct zipccl_gpu_result *h_in, *h_out; /* and on the host once the call has ended */
     struct zipccl_gpu_result *d_any;
@@ -68,6 +70,7 @@ struct zipccl_gate_site {
 /* A message of a call, for counting. */
 struct zipccl_gate_coded {
     size_t n, capacity;                /* elements, bytes */
+    uint32_t to;                       /* member of the group, in a plan of pairs */
     const struct zipccl_gpu_result *h; /* pinned */
 };
 
@@ -79,7 +82,8 @@ struct zipccl_gate_call {
     const void *owner; /* as in its run */
     struct zipccl_ended_call ended;
     enum zipccl_op op;               /* that it counts as */
-    int cls;                         /* of its messages */
+    int cls;                         /* of its messages, but for those of pairs with classes: */
+    struct zipccl_ended_pairs pairs; /* parts of one block, NULL where there is none */
     size_t element;                  /* bytes */
     struct zipccl_gate_coded *coded; /* [ncoded] */
     size_t ncoded, room_coded;
@@ -140,7 +144,14 @@ struct zipccl_gate {
     bool sending;
     double since_s;
     double limit_s; /* as the transport's */
-    struct zipccl_gate *next;
+
+    /* The helper itself. */
+    struct zipccl_gate *next; /* of all gates of the process */
+    pthread_t thread;
+    sem_t wake;
+    bool helped; /* 'thread' runs, and is to be joined */
+    atomic_bool asleep, stop, stopped;
+    atomic_uint asks; /* sites, and aborts: without any nobody asks */
 };
 
 /*
@@ -224,6 +235,14 @@ static inline bool zipccl_gate_is_on(const struct zipccl_exec_cuda *e)
     return e->gate != NULL && e->gate->on;
 }
 
+/* Whether what the call under way found is known when it returns. */
+static inline int zipccl_gate_told(const struct zipccl_exec_cuda *e)
+{
+    return !zipccl_gate_is_on(e) ? ZIPCCL_TOLD
+           : e->gate->captured   ? ZIPCCL_TOLD_NEVER
+                                 : ZIPCCL_TOLD_LATE;
+}
+
 /* The wire's stream of the call under way, if its plan has chunks. */
 static inline cudaStream_t zipccl_gate_wire(const struct zipccl_exec_cuda *e)
 {
@@ -232,7 +251,7 @@ static inline cudaStream_t zipccl_gate_wire(const struct zipccl_exec_cuda *e)
 
 /* Private to gate*.c. */
 
-/* The process's helper thread knows it from here on, until the second returns. */
+/* It has a helper thread from here on, until the second returns. */
 zipccl_status zipccl_gate_helper_join(struct zipccl_gate *gate);
 void zipccl_gate_helper_leave(struct zipccl_gate *gate);
 

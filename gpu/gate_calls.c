@@ -5,9 +5,14 @@
  */
 #include "gpu/gate.h"
 
+#include "core/comm_state.h"
 #include "core/plan_builder.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+_Static_assert(ZIPCCL_GATE_AHEAD <= (ZIPCCL_LATE_PERIODS - 1) * ZIPCCL_CLASS_PERIOD,
+               "pairs learn from calls that are further back than any that may not have ended");
 
 /* A graph is in order with what its launch is in order with; within it calls wait for each other. */
 static zipccl_status enter(struct zipccl_exec_cuda *e, cudaStream_t stream, unsigned long long id)
@@ -97,6 +102,31 @@ static bool is_flagged(const struct zipccl_gate_site *site, uint32_t flag)
            ZIPCCL_ERR_OVERFLOW;
 }
 
+/* As core finds it when a call is not late, see executor_codec.c and executor_wire.c. */
+static void note_fit(int8_t *fits, const int8_t *classes, uint32_t p, enum zipccl_dtype dtype,
+                     size_t n, const struct zipccl_gpu_result *r)
+{
+    int fit = r->error == ZIPCCL_ERR_OVERFLOW ? classes[p] - 1
+                                              : zipccl_class_fit(dtype, n, (size_t)r->nbytes);
+
+    if (fit < fits[p])
+        fits[p] = (int8_t)fit;
+}
+
+/* Both ends of each message of pairs. */
+static void count_pairs(struct zipccl_gate_call *call)
+{
+    struct zipccl_ended_pairs *pairs = &call->pairs;
+
+    for (size_t i = 0; i < call->ncoded; i++)
+        note_fit(pairs->send_fit, pairs->send_class, call->coded[i].to, call->ended.dtype,
+                 call->coded[i].n, call->coded[i].h);
+    for (const struct zipccl_gate_site *site = call->sites; site != NULL; site = site->next)
+        for (uint32_t k = 0; k < site->nin; k++)
+            note_fit(pairs->recv_fit, pairs->recv_class, site->from[k], call->ended.dtype,
+                     (size_t)site->n[k], &site->h_in[k]);
+}
+
 /* Count what was sent again, if it was. */
 static void count_site(const struct zipccl_gate *gate, struct zipccl_gate_call *call,
                        const struct zipccl_gate_site *site)
@@ -120,7 +150,7 @@ static void count_site(const struct zipccl_gate *gate, struct zipccl_gate_call *
 /* The oldest call has ended. */
 static void settle(struct zipccl_gate *gate)
 {
-    struct zipccl_gate_call *call = gate->oldest;
+    struct zipccl_gate_call *call = gate->oldest, **at = &gate->ended;
     struct zipccl_run_stats *late;
 
     gate->oldest = call->next;
@@ -131,14 +161,18 @@ static void settle(struct zipccl_gate *gate)
         count_coded(gate, call, &call->coded[i]);
     for (const struct zipccl_gate_site *site = call->sites; site != NULL; site = site->next)
         count_site(gate, call, site);
+    if (call->ended.pairs != NULL)
+        count_pairs(call);
     late = &gate->late[call->op];
     late->overflows += call->ended.stats.overflows;
     late->raw_resends += call->ended.stats.raw_resends;
     late->wire_bytes += call->ended.stats.wire_bytes;
     zipccl_gate_sites_free(gate, call);
     call->ncoded = 0;
-    call->next = gate->ended;
-    gate->ended = call;
+    while (*at != NULL) /* few: the owner asks before each call */
+        at = &(*at)->next;
+    call->next = NULL;
+    *at = call;
 }
 
 void zipccl_gate_look_back(struct zipccl_gate *gate)
@@ -190,6 +224,35 @@ static zipccl_status take_call(struct zipccl_exec_cuda *e, struct zipccl_gate_ca
     return ZIPCCL_OK;
 }
 
+/* Remember what the pairs' two ends learn from. */
+static zipccl_status keep_pairs(struct zipccl_gate_call *call, const struct zipccl_run_state *s)
+{
+    const struct zipccl_run *run = s->run;
+    size_t n = s->nranks, nbytes = n * (2 * sizeof(size_t) + 4);
+    struct zipccl_ended_pairs *to = &call->pairs;
+
+    call->ended.pairs = NULL;
+    if (run->send_class == NULL || run->recv_class == NULL)
+        return ZIPCCL_OK;
+    if (to->send_counts == NULL) {
+        to->send_counts = malloc(nbytes);
+        if (to->send_counts == NULL)
+            return ZIPCCL_ERR_NOMEM;
+        to->recv_counts = to->send_counts + n;
+        to->send_class = (int8_t *)(to->recv_counts + n);
+        to->recv_class = to->send_class + n;
+        to->send_fit = to->recv_class + n;
+        to->recv_fit = to->send_fit + n;
+    }
+    memcpy(to->send_counts, run->send_counts, n * sizeof *to->send_counts);
+    memcpy(to->recv_counts, run->recv_counts, n * sizeof *to->recv_counts);
+    memcpy(to->send_class, run->send_class, n);
+    memcpy(to->recv_class, run->recv_class, n);
+    memset(to->send_fit, ZIPCCL_NUM_CLASSES, 2 * n);
+    call->ended.pairs = to;
+    return ZIPCCL_OK;
+}
+
 zipccl_status zipccl_gate_arena(struct zipccl_exec_cuda *e, const struct zipccl_run_state *s)
 {
     struct zipccl_gate *gate = e->gate;
@@ -211,6 +274,7 @@ zipccl_status zipccl_gate_arena(struct zipccl_exec_cuda *e, const struct zipccl_
                                              .even = !zipccl_is_uneven(s->plan->op),
                                              .fixed = zipccl_plan_is_fixed(s->plan)};
     gate->call = call;
+    ZIPCCL_TRY(keep_pairs(call, s));
     e->arena = &call->arena;
     if (call->arena.done == NULL)
         ZIPCCL_CUDA_TRY(e, cudaEventCreateWithFlags(&call->arena.done, cudaEventDisableTiming));

@@ -1,20 +1,21 @@
 /*
  * gate_helper.c - the thread that sends again raw what a gate asked for
  *
- * One for the process, however many communicators have a gate, as long as one has.  It never waits for
- * a peer: it enqueues a resend, looks after others, and looks again.  So requests of several
- * communicators may end in any order.
+ * Each gate has one.  NCCL may connect two ranks, or set up another algorithm, when they first need it, and then a call
+ * waits for the same call of the other ranks.  One thread for several gates would wait for itself where two
+ * ranks are in its process, and for another process's where both have two communicators and start with
+ * different ones.
  *
- * The list below is the only thing here that is not a communicator's.
+ * The list below, for the end of the process, is the only thing here that is not a communicator's.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "gpu/gate.h"
 
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Between two looks: while something is being sent, and at most while nothing is. */
 #define BUSY_NS 20000
@@ -24,15 +25,11 @@
 #define ASK_EVERY 64u
 
 static struct {
-    pthread_mutex_t lifetime; /* of thread and semaphore */
-    pthread_mutex_t mutex;    /* of the list and what is in it, but for atomics */
+    pthread_mutex_t mutex;
     struct zipccl_gate *first;
-    pthread_t thread;
-    sem_t wake;
-    bool runs, leaves_at_exit;
-    atomic_bool asleep, stop, stopped;
-    atomic_uint sites; /* of all gates, and aborts: without any nobody asks */
-} helper = {.lifetime = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    bool leaves_at_exit;
+    pid_t pid; /* that the threads are in; a process that it forked has none */
+} helpers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static double now_s(void)
 {
@@ -42,10 +39,10 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void wake(void)
+static void wake(struct zipccl_gate *gate)
 {
-    if (atomic_exchange(&helper.asleep, false))
-        sem_post(&helper.wake);
+    if (atomic_exchange(&gate->asleep, false))
+        sem_post(&gate->wake);
 }
 
 /* Let streams go on, whatever it takes; the communicator of resends is of no use then. */
@@ -164,15 +161,13 @@ static void follow(struct zipccl_gate *gate, bool ask)
 }
 
 /* True if there was something to do. */
-static bool look_after(struct zipccl_gate *gate, unsigned turn, int *device)
+static bool look_after(struct zipccl_gate *gate, unsigned turn)
 {
     uint32_t number = __atomic_load_n(&gate->request->bell, __ATOMIC_ACQUIRE);
     bool closing = atomic_load(&gate->closing);
 
     if (atomic_load(&gate->closed) || (number == 0 && !gate->sending && !closing))
         return false;
-    if (*device != gate->device && cudaSetDevice(gate->device) == cudaSuccess)
-        *device = gate->device;
     if (closing) {
         shut(gate);
         return true;
@@ -184,135 +179,120 @@ static bool look_after(struct zipccl_gate *gate, unsigned turn, int *device)
     return true;
 }
 
-static bool look_after_all(unsigned turn, int *device)
-{
-    bool busy = false;
-
-    pthread_mutex_lock(&helper.mutex);
-    for (struct zipccl_gate *gate = helper.first; gate != NULL; gate = gate->next)
-        busy = look_after(gate, turn, device) || busy;
-    pthread_mutex_unlock(&helper.mutex);
-    return busy;
-}
-
 /* Sleep until there is a site that could ask, or something else to do. */
-static void sleep_long(void)
+static void sleep_long(struct zipccl_gate *gate)
 {
-    atomic_store(&helper.asleep, true);
-    if (atomic_load(&helper.sites) > 0 || atomic_load(&helper.stop)) {
-        wake();
-        while (sem_wait(&helper.wake) != 0)
-            continue; /* takes what wake() has posted, or who was faster */
-        return;
-    }
-    while (sem_wait(&helper.wake) != 0)
-        continue;
+    atomic_store(&gate->asleep, true);
+    if (atomic_load(&gate->asks) > 0 || atomic_load(&gate->stop))
+        wake(gate);
+    while (sem_wait(&gate->wake) != 0)
+        continue; /* takes what wake() has posted, or who was faster */
 }
 
-static void *helper_main(void *unused)
+static void *helper_main(void *arg)
 {
     enum cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
+    struct zipccl_gate *gate = arg;
     long pause_ns = BUSY_NS;
-    int device = -1;
 
-    (void)unused;
     /* Its questions do no harm to what other threads capture. */
     cudaThreadExchangeStreamCaptureMode(&relaxed);
-    for (unsigned turn = 1; !atomic_load(&helper.stop); turn++) {
-        bool busy = look_after_all(turn, &device);
+    cudaSetDevice(gate->device);
+    for (unsigned turn = 1; !atomic_load(&gate->stop); turn++) {
+        bool busy = look_after(gate, turn);
         struct timespec pause = {0, pause_ns};
 
-        if (!busy && atomic_load(&helper.sites) == 0) {
-            sleep_long();
+        if (!busy && atomic_load(&gate->asks) == 0) {
+            sleep_long(gate);
             continue;
         }
         nanosleep(&pause, NULL);
         pause_ns = busy ? BUSY_NS : pause_ns + pause_ns / 8;
         pause_ns = pause_ns < IDLE_NS ? pause_ns : IDLE_NS;
     }
-    atomic_store(&helper.stopped, true);
+    atomic_store(&gate->stopped, true);
     return NULL;
+}
+
+static void tell_to_stop(struct zipccl_gate *gate)
+{
+    atomic_store(&gate->stop, true);
+    wake(gate);
 }
 
 /* A process that ends with gates: before CUDA takes pinned memory away, registered later than it. */
 static void stop_at_exit(void)
 {
     const struct timespec pause = {0, 1000000};
+    unsigned ms = 0;
 
-    if (pthread_mutex_trylock(&helper.lifetime) != 0)
+    if (getpid() != helpers.pid || pthread_mutex_trylock(&helpers.mutex) != 0)
         return;
-    if (helper.runs) {
-        atomic_store(&helper.stop, true);
-        wake();
-        for (unsigned ms = 0; !atomic_load(&helper.stopped) && ms < 1000; ms++)
+    for (struct zipccl_gate *gate = helpers.first; gate != NULL; gate = gate->next)
+        tell_to_stop(gate);
+    for (struct zipccl_gate *gate = helpers.first; gate != NULL; gate = gate->next) {
+        for (; !atomic_load(&gate->stopped) && ms < 1000; ms++)
             nanosleep(&pause, NULL);
-        if (atomic_load(&helper.stopped)) {
-            pthread_join(helper.thread, NULL);
-            helper.runs = false;
+        if (gate->helped && atomic_load(&gate->stopped)) {
+            pthread_join(gate->thread, NULL);
+            gate->helped = false;
         }
     }
-    pthread_mutex_unlock(&helper.lifetime);
+    pthread_mutex_unlock(&helpers.mutex);
 }
 
-/* With 'lifetime'. */
-static zipccl_status begin_thread(void)
+/* With the mutex. */
+static zipccl_status begin_thread(struct zipccl_gate *gate)
 {
-    atomic_store(&helper.stop, false);
-    atomic_store(&helper.stopped, false);
-    atomic_store(&helper.asleep, false);
-    if (!helper.leaves_at_exit) {
+    if (!helpers.leaves_at_exit) {
         if (atexit(stop_at_exit) != 0)
             return ZIPCCL_ERR_NOMEM;
-        helper.leaves_at_exit = true;
+        helpers.leaves_at_exit = true;
     }
-    if (sem_init(&helper.wake, 0, 0) != 0)
+    if (sem_init(&gate->wake, 0, 0) != 0)
         return ZIPCCL_ERR_NOMEM;
-    if (pthread_create(&helper.thread, NULL, helper_main, NULL) != 0) {
-        sem_destroy(&helper.wake);
+    if (pthread_create(&gate->thread, NULL, helper_main, gate) != 0) {
+        sem_destroy(&gate->wake);
         return ZIPCCL_ERR_NOMEM;
     }
-    helper.runs = true;
+    helpers.pid = getpid();
+    gate->helped = true;
+    gate->next = helpers.first;
+    helpers.first = gate;
     return ZIPCCL_OK;
 }
 
 zipccl_status zipccl_gate_helper_join(struct zipccl_gate *gate)
 {
-    zipccl_status status = ZIPCCL_OK;
+    zipccl_status status;
 
-    pthread_mutex_lock(&helper.lifetime);
-    if (helper.first == NULL) /* only changes with 'lifetime' */
-        status = begin_thread();
-    if (status == ZIPCCL_OK) {
-        pthread_mutex_lock(&helper.mutex);
-        gate->next = helper.first;
-        helper.first = gate;
-        pthread_mutex_unlock(&helper.mutex);
-    }
-    pthread_mutex_unlock(&helper.lifetime);
+    pthread_mutex_lock(&helpers.mutex);
+    status = begin_thread(gate);
+    pthread_mutex_unlock(&helpers.mutex);
     return status;
 }
 
 void zipccl_gate_helper_leave(struct zipccl_gate *gate)
 {
-    struct zipccl_gate **at = &helper.first;
-    bool last;
+    struct zipccl_gate **at = &helpers.first;
+    bool known, runs;
 
-    pthread_mutex_lock(&helper.lifetime);
-    pthread_mutex_lock(&helper.mutex);
+    pthread_mutex_lock(&helpers.mutex);
     while (*at != NULL && *at != gate)
         at = &(*at)->next;
-    last = *at == gate && gate->next == NULL && at == &helper.first;
-    if (*at == gate)
+    known = *at == gate;
+    runs = gate->helped;
+    if (known)
         *at = gate->next;
-    pthread_mutex_unlock(&helper.mutex);
-    if (last && helper.runs) {
-        atomic_store(&helper.stop, true);
-        wake();
-        pthread_join(helper.thread, NULL);
-        helper.runs = false;
-        sem_destroy(&helper.wake);
+    pthread_mutex_unlock(&helpers.mutex);
+    if (!known)
+        return;
+    if (runs) {
+        tell_to_stop(gate);
+        pthread_join(gate->thread, NULL);
+        gate->helped = false;
     }
-    pthread_mutex_unlock(&helper.lifetime);
+    sem_destroy(&gate->wake);
 }
 
 zipccl_status zipccl_gate_site_add(struct zipccl_gate *gate, struct zipccl_gate_site *site)
@@ -337,8 +317,8 @@ zipccl_status zipccl_gate_site_add(struct zipccl_gate *gate, struct zipccl_gate_
     gate->sites[number] = site;
     site->number = number;
     pthread_mutex_unlock(&gate->mutex);
-    atomic_fetch_add(&helper.sites, 1);
-    wake();
+    atomic_fetch_add(&gate->asks, 1);
+    wake(gate);
     return ZIPCCL_OK;
 }
 
@@ -348,6 +328,7 @@ static void site_free(struct zipccl_gate_site *site)
     free(site->wire);
     free(site->raw);
     free(site->n);
+    free(site->from);
     free(site);
 }
 
@@ -360,7 +341,7 @@ void zipccl_gate_sites_free(struct zipccl_gate *gate, struct zipccl_gate_call *c
         pthread_mutex_lock(&gate->mutex);
         if (site->number < gate->nsites && gate->sites[site->number] == site) {
             gate->sites[site->number] = NULL;
-            atomic_fetch_sub(&helper.sites, 1);
+            atomic_fetch_sub(&gate->asks, 1);
         }
         pthread_mutex_unlock(&gate->mutex);
         site_free(site);
@@ -374,11 +355,11 @@ void zipccl_gate_abort(struct zipccl_gate *gate)
     if (gate == NULL)
         return;
     atomic_store(&gate->closing, true);
-    atomic_fetch_add(&helper.sites, 1);
-    wake();
+    atomic_fetch_add(&gate->asks, 1);
+    wake(gate);
     for (unsigned ms = 0; !atomic_load(&gate->closed) && ms < 1000; ms++)
         nanosleep(&pause, NULL);
-    atomic_fetch_sub(&helper.sites, 1);
+    atomic_fetch_sub(&gate->asks, 1);
     /* It may be inside NCCL, which this ends. */
     if (!atomic_load(&gate->closed) && !atomic_exchange(&gate->comm_gone, true))
         gate->api->CommAbort(gate->comm);

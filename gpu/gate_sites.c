@@ -46,8 +46,11 @@ zipccl_status zipccl_gate_coded(struct zipccl_exec_cuda *e, const struct zipccl_
         call->room_coded = room;
     }
     for (size_t i = 0; i < slot->nslices; i++)
-        call->coded[call->ncoded++] = (struct zipccl_gate_coded){
-            .n = slot->slices[i].n, .capacity = slot->slices[i].capacity, .h = &e->seen[i]};
+        call->coded[call->ncoded++] =
+            (struct zipccl_gate_coded){.n = slot->slices[i].n,
+                                       .capacity = slot->slices[i].capacity,
+                                       .to = slot->encoded[i] / step->nblocks,
+                                       .h = &e->seen[i]};
     return ZIPCCL_OK;
 }
 
@@ -135,6 +138,7 @@ static zipccl_status add_arriving(struct zipccl_exec_cuda *e, const struct zipcc
                 return ZIPCCL_ERR_INTERNAL;
             site->wire[k] = e->list[k].wire;
             site->n[k] = e->list[k].n;
+            site->from[k] = p;
             site->raw[k] = zipccl_place_from(s, &raw->dst, g, p, b);
             flag_in[p * g->nblocks + b] = k++;
         }
@@ -167,9 +171,10 @@ static zipccl_status fill(struct zipccl_exec_cuda *e, const struct zipccl_run_st
     site->wire = calloc(site->nin + 1, sizeof *site->wire);
     site->raw = calloc(site->nin + 1, sizeof *site->raw);
     site->n = calloc(site->nin + 1, sizeof *site->n);
+    site->from = calloc(site->nin + 1, sizeof *site->from);
     site->posts = calloc(2 * messages + 1, sizeof *site->posts);
     if (flag_in != NULL && site->wire != NULL && site->raw != NULL && site->n != NULL &&
-        site->posts != NULL)
+        site->from != NULL && site->posts != NULL)
         status = add_arriving(e, s, site, step, raw, &g, flag_in);
     if (status == ZIPCCL_OK && raw->lowering == ZIPCCL_LOWER_RING)
         add_ring(s, site, raw, &g);

@@ -144,7 +144,7 @@ static int version_of(const char *path, const void *known_base)
 bool zipccl_object_find_other(const char *path, char *other, size_t room, int *version)
 {
     struct names names = {0};
-    void *handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+    void *handle = path != NULL ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY) : NULL;
     const void *known = NULL;
     bool found = false;
 

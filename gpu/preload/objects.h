@@ -28,7 +28,7 @@ void zipccl_object_hide(void *address);
 /* True if objects were loaded since the last call that said so. */
 bool zipccl_objects_changed(void);
 
-/* The file and version of an NCCL library in this process that is neither 'path' nor ours. */
+/* The file and version of an NCCL library in this process that is neither 'path', if that is not NULL, nor ours. */
 bool zipccl_object_find_other(const char *path, char *other, size_t room, int *version);
 
 #endif

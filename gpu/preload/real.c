@@ -3,8 +3,9 @@
  *
  * Preloaded, it is the next library in line, or, where the program's loader gave it no global scope (as
  * Python does), the libnccl.so.2 that is already there.  As the forwarding library, whose SONAME is
- * libnccl.so.2 itself, it is the file that ZIPCCL_NCCL names, else the next libnccl.so.2 on
- * LD_LIBRARY_PATH or in the usual folders.
+ * libnccl.so.2 itself, it is the file that ZIPCCL_NCCL names, else an NCCL that is in the process (PyTorch's,
+ * where something else opens this one by its path), else the next libnccl.so.2 on LD_LIBRARY_PATH or in the
+ * usual folders.
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -28,7 +29,7 @@ enum { OLDEST = 21800 };
 const struct zipccl_nccl *zipccl_nccl_known;
 
 static struct zipccl_nccl table, nothing;
-static bool look_twice;
+static bool look_twice, quiet;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What this library exports under a name of nccl.h, to be hidden where the one in use lacks it. */
@@ -87,8 +88,15 @@ static void *open_next(const char **found)
                                         NULL};
     const char *at = getenv("LD_LIBRARY_PATH"), *end;
     char path[512];
+    int version;
     void *handle;
 
+    *found = "already loaded";
+    handle = zipccl_object_find_other(NULL, path, sizeof path, &version)
+                 ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY)
+                 : NULL;
+    if (usable(handle))
+        return handle;
     for (; at != NULL && *at != '\0'; at = *end != '\0' ? end + 1 : NULL) {
         end = at + strcspn(at, ":");
         handle = open_file(at, (size_t)(end - at), path, sizeof path);
@@ -127,6 +135,13 @@ static void *open_next(const char **found)
 }
 #endif
 
+/* Not while it is looked for before anyone has called it: a job's shells and tools have this library as well. */
+#define COMPLAIN(...)                                                                              \
+    do {                                                                                           \
+        if (!quiet)                                                                                \
+            zipccl_log_warn(__VA_ARGS__);                                                          \
+    } while (0)
+
 static void *open_library(const char **found)
 {
     const char *path = getenv("ZIPCCL_NCCL");
@@ -136,15 +151,14 @@ static void *open_library(const char **found)
         return open_next(found);
     *found = "ZIPCCL_NCCL";
     if (zipccl_object_is_our_file(path)) {
-        zipccl_log_warn("ZIPCCL_NCCL=%s names this library itself, expected the library to call",
-                        path);
+        COMPLAIN("ZIPCCL_NCCL=%s names this library itself, expected the library to call", path);
         return NULL;
     }
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
-        zipccl_log_warn("ZIPCCL_NCCL=%s cannot be loaded: %s", path, dlerror());
+        COMPLAIN("ZIPCCL_NCCL=%s cannot be loaded: %s", path, dlerror());
     else if (!usable(handle))
-        zipccl_log_warn("ZIPCCL_NCCL=%s is no NCCL library: it has no ncclGetUniqueId", path);
+        COMPLAIN("ZIPCCL_NCCL=%s is no NCCL library: it has no ncclGetUniqueId", path);
     return usable(handle) ? handle : NULL;
 }
 
@@ -241,6 +255,15 @@ const struct zipccl_nccl *zipccl_nccl_find(void)
     pthread_mutex_unlock(&lock);
     return result;
 }
+
+#ifdef ZIPCCL_FORWARDING
+void zipccl_nccl_find_early(void)
+{
+    quiet = true;
+    (void)zipccl_nccl_find();
+    quiet = false;
+}
+#endif
 
 ncclResult_t zipccl_nccl_missing(const char *name)
 {

@@ -32,6 +32,9 @@ extern const struct zipccl_nccl *zipccl_nccl_known;
 /* Look for the library in use; always a table, whose functions are NULL while none is found. */
 const struct zipccl_nccl *zipccl_nccl_find(void);
 
+/* The same before main(), when it is no harm if there is none: nothing is said. */
+void zipccl_nccl_find_early(void);
+
 /* The table; costs a load once the library has been found.  Any thread. */
 static inline const struct zipccl_nccl *zipccl_nccl_get(void)
 {

@@ -207,6 +207,7 @@ void zipccl_shim_report_file(void)
             (void)unlink(draft);
     }
     if (!ok)
-        zipccl_log_warn("ZIPCCL_STATS_FILE: cannot write %s: %s", path, strerror(errno));
+        zipccl_log_warn_once("stats file", "ZIPCCL_STATS_FILE: cannot write %s: %s", path,
+                             strerror(errno));
     pthread_mutex_unlock(&lock);
 }

@@ -43,7 +43,7 @@ __attribute__((constructor)) static void start(void)
     zipccl_shim.active = settings->mode != ZIPCCL_SHIM_OFF;
 #ifdef ZIPCCL_FORWARDING
     /* Whoever asks this library for a function that the one behind it lacks must not find it. */
-    (void)zipccl_nccl_get();
+    zipccl_nccl_find_early();
 #endif
 }
 

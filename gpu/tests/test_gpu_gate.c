@@ -396,6 +396,89 @@ static void learns_later(struct gpu_rank *r, void *context)
     zipccl_gpu_destroy(gpu);
 }
 
+enum { PAIR_RANKS = 3, PAIR_PERIODS = 14 };
+
+/* By sender, receiver and period: the class that the two ends have. */
+struct pair_classes {
+    int out[PAIR_RANKS][PAIR_RANKS][PAIR_PERIODS], in[PAIR_RANKS][PAIR_RANKS][PAIR_PERIODS];
+};
+
+static void read_pair_classes(struct gpu_rank *r, struct zipccl_gpu_comm *gpu,
+                              struct pair_classes *all, unsigned period)
+{
+    struct zipccl_comm_class cls;
+
+    for (size_t i = 0; zipccl_comm_get_class(zipccl_gpu_core(gpu), i, &cls); i++)
+        if (cls.peer >= 0 && cls.incoming)
+            all->in[cls.peer][r->rank][period] = cls.now;
+        else if (cls.peer >= 0)
+            all->out[r->rank][cls.peer][period] = cls.now;
+}
+
+/*
+ * Pairs learn at a gate: the two ends of each have one class in every call, however far their hosts are ahead.  In the
+ * middle rank 1 sends what does not fit.
+ */
+static void pairs_learn_later(struct gpu_rank *r, void *context)
+{
+    static const struct gpu_case fits = {
+        .op = ZIPCCL_ALLTOALLV, .dtype = ZIPCCL_BFLOAT16, .count = 6000};
+    struct pair_classes *all = context;
+    struct zipccl_gpu_options options;
+    struct zipccl_gpu_comm *gpu;
+    struct gpu_case c = fits;
+    struct gpu_buffers b;
+    struct zipccl_comm *host;
+
+    gpu_test_options(r, &options);
+    options.strategy = "fixed direct";
+    options.gate = ZIPCCL_GATE_ALL;
+    gpu = gate_comm(r, r->nccl, &options);
+    host = gpu_host_comm(r, &options);
+    gpu_buffers_open(r, &c, &b);
+    for (unsigned period = 0; r->ok && period < PAIR_PERIODS; period++) {
+        c.spoiled = period == 6 ? 2 : 0;
+        if (period < 8) /* the same data again: nobody waits for the device */
+            gpu_case_host(r, &c, &b, host);
+        for (unsigned i = 0; r->ok && i < ZIPCCL_CLASS_PERIOD; i++) {
+            if (!EXPECT(r, gpu_case_call(r, &c, &b, gpu) == ZIPCCL_OK))
+                fprintf(stderr, "%s\n", zipccl_gpu_error(gpu));
+            if (r->rank == period % PAIR_RANKS && i % 8 == 7)
+                EXPECT(r, cudaStreamSynchronize(r->stream) == cudaSuccess);
+        }
+        read_pair_classes(r, gpu, all, period);
+        if (period < 8 || period + 1 == PAIR_PERIODS)
+            EXPECT(r, gpu_case_right(r, &c, &b));
+    }
+    EXPECT(r, zipccl_gpu_async_error(gpu, NULL) == ZIPCCL_OK);
+    EXPECT(r, zipccl_gpu_gate_resends(gpu) == ZIPCCL_CLASS_PERIOD);
+    gpu_buffers_close(r, &b);
+    zipccl_comm_destroy(host);
+    zipccl_gpu_destroy(gpu);
+}
+
+static bool pairs_learn(void)
+{
+    static struct pair_classes all;
+    bool ok = gpu_world_run(PAIR_RANKS, PAIR_RANKS, pairs_learn_later, &all);
+
+    for (unsigned src = 0; src < PAIR_RANKS; src++)
+        for (unsigned dst = 0; dst < PAIR_RANKS; dst++) {
+            const int *now = all.out[src][dst];
+
+            if (src == dst)
+                continue;
+            ok = memcmp(now, all.in[src][dst], sizeof all.out[src][dst]) == 0 && ok;
+            /* What began to fit is used three periods later, what ceased to three later as well. */
+            ok = now[1] == ZIPCCL_CLASS_WIDE && now[5] > ZIPCCL_CLASS_WIDE && ok;
+            ok = (src == 1 ? now[9] < now[5] : now[PAIR_PERIODS - 1] >= now[5]) && ok;
+            for (unsigned k = 0; !ok && k < PAIR_PERIODS; k++)
+                fprintf(stderr, "%u to %u, period %u: class %d, at the other end %d\n", src, dst, k,
+                        now[k], all.in[src][dst][k]);
+        }
+    return ok;
+}
+
 static bool crossings(void)
 {
     bool ok = true;
@@ -427,6 +510,7 @@ int main(void)
     ok = crossings() && ok;
     options.delay_us = 0;
     emu_set_options(&options);
+    ok = (RACE_CHECKED || pairs_learn()) && ok;
     ok = (RACE_CHECKED || gpu_world_run(3, 3, learns_later, NULL)) && ok;
     ok = gate_faults() && ok;
     if (emu_error()[0] != '\0') {

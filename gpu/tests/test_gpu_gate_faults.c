@@ -235,6 +235,32 @@ static void unable(struct gpu_rank *r, void *context)
     zipccl_gpu_destroy(gpu);
 }
 
+/*
+ * Over an NCCL that connects ranks when they first need it: the raw resend is the first large all-gather.  No helper waits
+ * for another rank of its own process, which all are here.
+ */
+static void connected_late(struct gpu_rank *r, void *context)
+{
+    struct zipccl_gpu_options options;
+    struct zipccl_gpu_comm *gpu;
+    struct zipccl_comm *host;
+    struct gpu_buffers b;
+
+    (void)context;
+    fault_options(r, &options);
+    gpu = gate_comm(r, r->nccl, &options);
+    host = gpu_host_comm(r, &options);
+    gpu_buffers_open(r, &spoiled, &b);
+    gpu_case_host(r, &spoiled, &b, host);
+    EXPECT(r, gpu_case_call(r, &spoiled, &b, gpu) == ZIPCCL_OK);
+    EXPECT(r, gpu_case_right(r, &spoiled, &b));
+    EXPECT(r, zipccl_gpu_async_error(gpu, NULL) == ZIPCCL_OK);
+    EXPECT(r, zipccl_gpu_gate_resends(gpu) == 1);
+    gpu_buffers_close(r, &b);
+    zipccl_comm_destroy(host);
+    zipccl_gpu_destroy(gpu);
+}
+
 /* What a machine with one GPU runs. */
 static void one_rank(struct gpu_rank *r, void *context)
 {
@@ -262,6 +288,12 @@ bool gate_faults(void)
     ok = (RACE_CHECKED || gpu_world_run(3, 3, ended, NULL)) && ok;
     ok = gpu_world_run(3, 3, unable, driver) && ok;
     ok = gpu_world_run(3, 3, unable, word) && ok;
+    emu_get_options(&options);
+    options.lazy = 1;
+    emu_set_options(&options);
+    ok = gpu_world_run(3, 3, connected_late, NULL) && ok;
+    options.lazy = 0;
+    emu_set_options(&options);
     ok = gpu_world_run(1, 1, one_rank, NULL) && ok;
     emu_get_options(&options);
     options.peer_ms = 300; /* a rank that failed does not come */

@@ -3,6 +3,7 @@
  *
  * loader [missing NAME]   with a name: fails unless dlsym() says that it is not there
  * loader twice PATH       loads a second NCCL by its path before it makes a communicator
+ * loader beside PATH OURS opens one NCCL by its path and then uses another, as vLLM does after PyTorch
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -10,6 +11,7 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nccl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +74,15 @@ static int gather(void *nccl, void *cuda)
 
 int main(int argc, char **argv)
 {
-    void *nccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL), *cuda;
+    bool beside = argc == 4 && strcmp(argv[1], "beside") == 0;
+    void *nccl, *cuda;
     int version = 0;
 
+    if (beside && dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    nccl = dlopen(beside ? argv[3] : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (nccl == NULL) {
         fprintf(stderr, "%s\n", dlerror());
         return 1;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh - run the test program on the doubles with the preloaded library: run.sh FOLDER CASE
+# run.sh - run the test program on the doubles with the preloaded library: run.sh FOLDER CASE [LIBNCCL]
 #
 # FOLDER has what CMakeLists.txt built: double/ and old/ (libnccl.so.2, libcudart), lib/ (preloaded library
 # and back end), forwarding/ (libnccl.so.2 that forwards), the programs.
@@ -220,6 +220,56 @@ forwarding)
         ZIPCCL_CHOOSE=always ZIPCCL_MIN_BYTES=64K -- "$app" collectives 3
     has both 'all_gather +12 .* given to the back end 12'
     [ "$(grep -c 'calls by what became' "$work/both")" -eq 1 ] || fail "two libraries counted"
+    # Preloaded, it is every libnccl.so.2 of the process, linked or opened by its name.
+    itself="LD_LIBRARY_PATH=$room/double LD_PRELOAD=$room/forwarding/libnccl.so.2 ZIPCCL_NCCL=$double ZIPCCL_MODE=observe"
+    # shellcheck disable=SC2086
+    run linked $itself ZIPCCL_MIN_BYTES=64K -- "$app" collectives 3
+    has linked 'all_gather +12 .* observing 12'
+    # shellcheck disable=SC2086
+    run opened $itself -- "$room/zipccl_test_loader"
+    has opened 'all_gather +2 '
+    # Opened by its path where an NCCL is in the process, it calls that one and not the next on the path.
+    run beside LD_LIBRARY_PATH="$room/old" ZIPCCL_MODE=observe ZIPCCL_DEBUG=INFO -- \
+        "$room/zipccl_test_loader" beside "$double" "$room/forwarding/libnccl.so.2"
+    has beside 'double/lib(nccl|cudart).so.[0-9]+, already loaded'
+    has beside 'all_gather +2 '
+    hasnt beside 'twice'
+    ;;
+real)
+    # The NCCL library of this machine, without a GPU: nothing that a program sees may change.
+    nccl=${3:-}
+    names=$(nm -D --defined-only "$nccl" 2>/dev/null | sed -n 's/.* \(p\{0,1\}nccl[A-Za-z0-9_]*\)$/\1/p')
+    ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS" # NCCL's own are not looked for
+    # shellcheck disable=SC2086
+    if ! LD_LIBRARY_PATH=$(dirname "$nccl") "$room/zipccl_test_real" >"$work/plain" 2>&1 || [ -z "$names" ]; then
+        cat "$work/plain"
+        echo "skipped: \"$nccl\" is no NCCL library that a program can be run with here"
+        exit 77
+    fi
+    # All of its names are in the forwarding library, none under a version; what is preloaded has no others.
+    nm -D --defined-only "$room/forwarding/libnccl.so.2" >"$work/forwarded"
+    nm -D --defined-only "$preload" | sed -n 's/.* \(p\{0,1\}nccl[A-Za-z0-9_]*\)$/\1/p' >"$work/preloaded"
+    echo "$names" >"$work/names"
+    for name in $names; do
+        grep -Eq " [TW] $name\$" "$work/forwarded" || fail "$nccl has $name, the forwarding library has not"
+    done
+    for name in $(cat "$work/preloaded"); do
+        grep -Fqx "$name" "$work/names" || fail "$nccl has no $name, which is preloaded over it"
+    done
+    # shellcheck disable=SC2086
+    run plain LD_LIBRARY_PATH="$(dirname "$nccl")" -- "$room/zipccl_test_real" $names
+    for mode in off observe on; do
+        # shellcheck disable=SC2086
+        run preloaded.$mode LD_LIBRARY_PATH="$(dirname "$nccl")" LD_PRELOAD="$preload" ZIPCCL_MODE=$mode ZIPCCL_STATS=0 -- \
+            "$room/zipccl_test_real" $names
+        # shellcheck disable=SC2086
+        run forwarded.$mode LD_LIBRARY_PATH="$room/forwarding:$(dirname "$nccl")" ZIPCCL_MODE=$mode ZIPCCL_STATS=0 -- \
+            "$room/zipccl_test_real" $names
+        for way in preloaded forwarded; do
+            diff "$work/plain" "$work/$way.$mode" || fail "$nccl answers otherwise $way in mode $mode"
+        done
+    done
+    hasnt plain ': not there'
     ;;
 loader)
     run a LD_LIBRARY_PATH="$room/forwarding:$room/double" ZIPCCL_MODE=observe -- "$room/zipccl_test_loader"
@@ -334,6 +384,27 @@ settings)
     [ -p "$work/pipe" ] || fail "ZIPCCL_STATS_FILE replaced a pipe"
     has c 'ZIPCCL_STATS_FILE: cannot write .*/pipe: '
     hasnt c 'could not be shared'
+    # A full disk is told, and told once.
+    # shellcheck disable=SC2086
+    run d $on ZIPCCL_STATS_FILE=/dev/full -- "$app" many 2
+    [ "$(grep -c 'ZIPCCL_STATS_FILE: cannot write /dev/full' "$work/d")" -eq 1 ] || fail "not told once"
+    # Programs without NCCL, which a job's launcher preloads it into as well.
+    for mode in on nonsense; do
+        for words in "exit 3" "kill -TERM \$\$" "echo a | grep a" "exec env -i echo b"; do
+            sh -c "$words" >"$work/plain" 2>&1
+            echo $? >>"$work/plain"
+            env LD_PRELOAD="$preload" ZIPCCL_MODE=$mode ZIPCCL_MEMORY=nonsense ZIPCCL_DEBUG=INFO ZIPCCL_STATS=1 \
+                ZIPCCL_STATS_FILE="$work/nothing.%p" ZIPCCL_DEBUG_FILE="$work/nothing.log.%p" \
+                ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS" sh -c "$words" >"$work/e" 2>&1
+            echo $? >>"$work/e"
+            diff "$work/plain" "$work/e" || fail "sh -c '$words' in mode $mode"
+            env LD_PRELOAD="$room/forwarding/libnccl.so.2" ZIPCCL_MODE=$mode ZIPCCL_NCCL="$work/nothing" \
+                ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS" sh -c "$words" >"$work/f" 2>&1
+            echo $? >>"$work/f"
+            diff "$work/plain" "$work/f" || fail "sh -c '$words' in mode $mode, forwarding"
+        done
+    done
+    ! ls "$work" | grep nothing || fail "a file of a program without NCCL"
     ;;
 differ)
     # Processes, since the settings are a process's: rank 1 has another least size, then another mode.

@@ -45,6 +45,7 @@ struct emu_options {
     int delay_us;  /* before each operation of a stream: up to so long, by the seed; 0 is off */
     int word_ms;   /* a stream that waits longer for a word is reported: it would wait for ever */
     int peer_ms;   /* NCCL double: without progress for so long, a peer counts as missing */
+    int lazy; /* NCCL double: 1: the first call that needs a connection waits for the other ranks' */
 };
 
 /* Read or replace the options; those in flight keep theirs.  Threads: any. */

@@ -168,7 +168,10 @@ static ncclResult_t launch(const std::vector<OpCall> &calls)
 
 static ncclResult_t launch_all(std::vector<OpCall> calls)
 {
-    ncclResult_t first = ncclSuccess;
+    ncclResult_t first = connect(calls);
+    if (first) {
+        return first;
+    }
     while (!calls.empty()) {
         std::vector<OpCall> mine, rest;
         for (const OpCall &q : calls) {
@@ -212,7 +215,7 @@ ncclResult_t submit(const char *name, OpCall call)
         return r;
     }
     if (depth == 0) {
-        return launch({call});
+        return launch_all({call});
     }
     if (!pending) {
         pending = new std::vector<OpCall>;

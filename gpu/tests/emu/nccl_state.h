@@ -46,8 +46,13 @@ struct Member {
         [SPLITS]; /* a group has half as many at most: another may still read those of the one before */
 };
 
+/* A kind of collective, small or large: NCCL chooses its algorithm by that, and connects ranks for it. */
+enum { LARGE = 1 << 16, KINDS = 32 };
+
 struct Shared {
     std::atomic<uint32_t> nranks, njoined, failed;
+    std::atomic<uint32_t> called[KINDS];               /* ranks that have, option 'lazy' */
+    std::atomic<uint32_t> ends[MAX_RANKS * MAX_RANKS]; /* [src * MAX_RANKS + dst] 1 the sender, 2 */
     Member member[MAX_RANKS];
     std::atomic<uint64_t> wire[MAX_RANKS * MAX_RANKS]; /* [src * MAX_RANKS + dst] bytes */
     Ring ring[1];                                      /* [src * nranks + dst] */
@@ -70,8 +75,9 @@ struct ncclComm {
     std::atomic<bool> aborted{false};
     std::atomic<uint64_t> issued{0}, done{0}; /* operations outside graphs */
     uint32_t nsplits = 0, nshrinks = 0;
-    std::mutex running; /* one operation at a time */
-    std::mutex mutex;   /* of what follows */
+    std::atomic<uint32_t> called{0}; /* bits: kinds, option 'lazy' */
+    std::mutex running;              /* one operation at a time */
+    std::mutex mutex;                /* of what follows */
     std::string error;
     std::map<int, emu::ReductionOp> ops;
     int next_op = ncclNumOps;
@@ -130,6 +136,9 @@ struct Joining {
     uint32_t seq; /* of a split, among those of the parent */
 };
 ncclResult_t finish_joining(std::vector<Joining> *list);
+
+/* nccl_connect.cpp: what 'calls' need for the first time, with option 'lazy'; waits for other ranks. */
+ncclResult_t connect(const std::vector<OpCall> &calls);
 
 /* nccl_group.cpp */
 ncclResult_t submit(const char *name, OpCall call);

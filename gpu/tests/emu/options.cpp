@@ -27,6 +27,7 @@ static const struct {
     {"delay_us", offsetof(struct emu_options, delay_us), 0},
     {"word_ms", offsetof(struct emu_options, word_ms), 1},
     {"peer_ms", offsetof(struct emu_options, peer_ms), 1},
+    {"lazy", offsetof(struct emu_options, lazy), 0},
 };
 
 /* A typing error in ZIPCCL_EMU would quietly test something else, so it ends the process. */

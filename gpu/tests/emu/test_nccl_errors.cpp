@@ -131,6 +131,23 @@ static void missing_peers(void)
     CHECK_OK(ncclGetUniqueId(&id));
     CHECK_EQ(ncclCommInitRank(&c, 3, id, 1), ncclSystemError);
     CHECK(says(ncclGetLastError(nullptr), "rank(s) 0, 2 have not joined"));
+    o.lazy = 1; /* the calls themselves wait */
+    emu_set_options(&o);
+    ranks(2, [](Rank *r) {
+        if (r->rank == 0) {
+            CHECK_EQ(ncclSend(r->p, 10, ncclUint8, 1, r->comm, r->s), ncclSystemError);
+            CHECK_EQ(ncclAllGather(r->p, r->p, 10, ncclUint8, r->comm, r->s), ncclSystemError);
+            CHECK(says(ncclGetLastError(r->comm), "not all ranks have made the call"));
+        }
+    });
+    ranks(2, [](Rank *r) {
+        CHECK_OK(ncclGroupStart());
+        CHECK_OK(ncclSend(r->p, 10, ncclUint8, 1 - r->rank, r->comm, r->s));
+        CHECK_OK(
+            ncclRecv(static_cast<char *>(r->p) + 10, 10, ncclUint8, 1 - r->rank, r->comm, r->s));
+        CHECK_OK(ncclGroupEnd());
+        CHECK_EQ(outcome(r), ncclSuccess);
+    });
     emu_default_options(&o);
     emu_set_options(&o);
 }
