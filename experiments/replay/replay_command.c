@@ -34,7 +34,8 @@ enum {
     KEY_PERFETTO_RANKS,
     KEY_SUMMARY,
     KEY_CLUSTER_DIR,
-    KEY_MAP
+    KEY_MAP,
+    KEY_BASELINE
 };
 enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_PERFETTO, NUM_FILES };
 
@@ -65,6 +66,10 @@ static const struct argp_option option_table[] = {
      "raw, compressed, adaptive or all (default). Speedups are over raw, so compressed and "
      "adaptive "
      "run raw too; sensitivities and break-evens need adaptive",
+     2},
+    {"baseline", KEY_BASELINE, "best|native", 0,
+     "what raw is: the best uncompressed plan of each call (default), or NCCL's own algorithms "
+     "alone, which adaptive then compares with the compressed plans",
      2},
     {"fidelity", 'f', "TIER", 0,
      "t1: flows in SimGrid (default); t0: closed form; t2: every message of every rank, slow, "
@@ -135,6 +140,15 @@ static int set_mode(struct options *options, const char *text)
         }
     zipccl_usage_error(options->program, "--mode '%s': expected raw, compressed, adaptive or all",
                        text);
+    return -1;
+}
+
+static int set_baseline(struct options *options, const char *text)
+{
+    options->replay.native = strcmp(text, "native") == 0;
+    if (options->replay.native || strcmp(text, "best") == 0)
+        return 0;
+    zipccl_usage_error(options->program, "--baseline '%s': expected best or native", text);
     return -1;
 }
 
@@ -244,6 +258,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_PERFETTO_MODE: failed = set_perfetto_mode(options, arg); break;
     case KEY_PERFETTO_RANKS: failed = set_perfetto_ranks(options, arg); break;
+    case KEY_BASELINE: failed = set_baseline(options, arg); break;
     case KEY_MAP:
         failed = add_word(options, options->maps, &options->nmaps, MAX_MAPS, arg, "--map options");
         break;

@@ -132,6 +132,10 @@ works "" "$check" given.json ratio=1.4
 works "tensors of a small language model" "$zipccl" replay "$moe" -c "$a100" -f t0
 works "given" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1.3 -J given.json
 works "" "$check" given.json ratio=1.3
+works "raw = NCCL's own algorithms (native" "$zipccl" replay "$moe" -c "$a100" -f t0 --mode raw --baseline native -J native.json
+works "" "$check" native.json baseline=native
+grep '"strategy_raw"' native.json | grep -qv '"native' && failed "a raw plan that is not NCCL's own"
+grep -q '"strategy_raw": "raw two-level"' given.json || failed "raw is never one of our plans, so the baselines do not differ"
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json
 grep -q -- --set given.json || failed "--set is not listed in the result"
 grep -q '"given"' given.json || failed "the given ratio is not named in the result"
@@ -283,6 +287,7 @@ refuses "needs a value" "$zipccl" replay mini.jsonl --cluster
 refuses "takes no value" "$zipccl" replay mini.jsonl -c laptop --quiet=1
 refuses "--mode" "$zipccl" replay mini.jsonl -c laptop --mode fast
 refuses "--fidelity" "$zipccl" replay mini.jsonl -c laptop --fidelity t3
+refuses "expected best or native" "$zipccl" replay mini.jsonl -c laptop --baseline nccl
 for ratio in 0.5 0 -1 2.5 nan inf 1.4x 1,4 '' 0x1 1e400; do
     refuses "--ratio" "$zipccl" replay mini.jsonl -c laptop --ratio "$ratio"
 done
