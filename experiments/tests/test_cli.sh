@@ -160,6 +160,32 @@ for tag in html head body table thead tbody tr td th svg figure dl h1 h2 p div t
 done
 grep -qF "$build" mini.json mini.html mini.csv && failed "a result holds a path of this machine"
 
+# ---- report: the page of a result file is that of the replay; of several a table first
+works "wrote page.html (page of 1 result)" "$zipccl" report mini.json -o page.html
+cmp -s page.html mini.html || failed "the page of mini.json is not that of the replay which wrote it"
+works "<h2>Replayed steps</h2>" "$zipccl" report mini.json t0.json native.json --title 'A <b> & "c"' -o -
+grep -qF '<title>A &lt;b&gt; &amp; &quot;c&quot;</title>' out || failed "the title: $(grep '<title>' out)"
+grep -qF "<td class=\"l\">NCCL&#39;s own</td>" out || failed "the page does not say what raw is"
+grep -qiE 'https?:|src=|@import|url\(' out && failed "the page of several points outside"
+works "" "$zipccl" report -q mini.json -o page.html
+[ ! -s out ] || failed "--quiet prints: $(cat out)"
+works "zipccl report step.json -o step.html" "$zipccl" report --help
+refuses "no result given" "$zipccl" report -o x.html
+refuses "no page given" "$zipccl" report mini.json
+refuses "-o is given twice" "$zipccl" report mini.json -o x.html -o y.html
+refuses "did you mean 'report'" "$zipccl" reprot mini.json
+refuses "missing.json" "$zipccl" report missing.json -o x.html
+refuses "overwrite an input" "$zipccl" report t0.json mini.json -o ./mini.json
+refuses "none/x.html" "$zipccl" report mini.json -o none/x.html
+refuses "mini.csv: " "$zipccl" report mini.csv -o x.html
+head -c 700 mini.json >cut.json
+sed 's/"version": 1/"version": 9/' mini.json >later.json
+echo old >old.html
+refuses "cut.json: not JSON" "$zipccl" report mini.json cut.json -o old.html
+refuses "later.json: schema zipccl.replay has version 9, expected 1" "$zipccl" report later.json -o old.html
+[ "$(cat old.html)" = old ] || failed "a refused file touched the old page"
+loses "$zipccl" report mini.json -o -
+
 # ---- the bundled traces: each row's adaptive time, and the step's, are the better of the two
 for trace in "$moe" "$llama"; do
     works "SIMULATED" "$zipccl" replay "$trace" -c "$a100" -J bundled.json
