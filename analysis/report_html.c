@@ -309,7 +309,7 @@ static void put_spread(yajl_val result, FILE *out)
     for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
         yajl_val step = zipccl_document_get(steps, modes[m]);
 
-        if (!(zipccl_document_number(step, "measured_steps") > 0))
+        if (!(zipccl_document_number(step, "measured_steps") > 1))
             continue;
         fprintf(out, "%s%s ", separator, modes[m]);
         zipccl_put_fixed(1e3 * zipccl_document_number(step, "step_q1_s"), 2, out);

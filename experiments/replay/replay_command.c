@@ -35,7 +35,8 @@ enum {
     KEY_SUMMARY,
     KEY_CLUSTER_DIR,
     KEY_MAP,
-    KEY_BASELINE
+    KEY_BASELINE,
+    KEY_STEPS_ONLY
 };
 enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_PERFETTO, NUM_FILES };
 
@@ -45,7 +46,7 @@ struct options {
     size_t ntraces, nsets, nmaps;
     const char *cluster, *cluster_dir;
     const char *files[NUM_FILES];
-    bool quiet, summary;
+    bool quiet, summary, steps_only;
     bool perfetto_mode, perfetto_ranks; /* given */
     struct zipccl_replay_options replay;
     struct zipccl_import_options import;
@@ -75,6 +76,8 @@ static const struct argp_option option_table[] = {
      "t1: flows in SimGrid (default); t0: closed form; t2: every message of every rank, slow, "
      "without sensitivities and break-evens",
      2},
+    {"steps-only", KEY_STEPS_ONLY, NULL, 0,
+     "leave out sensitivities and break-evens, which take most of the time", 2},
     {"ratio", 'r', "X", 0,
      "assume this compression ratio, 1 to 2, instead of running the codec on the trace's samples",
      2},
@@ -258,6 +261,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_PERFETTO_MODE: failed = set_perfetto_mode(options, arg); break;
     case KEY_PERFETTO_RANKS: failed = set_perfetto_ranks(options, arg); break;
+    case KEY_STEPS_ONLY: options->steps_only = true; break;
     case KEY_BASELINE: failed = set_baseline(options, arg); break;
     case KEY_MAP:
         failed = add_word(options, options->maps, &options->nmaps, MAX_MAPS, arg, "--map options");
@@ -297,6 +301,8 @@ static int check_options(struct options *options)
 
     for (int i = 0; i < NUM_FILES; i++)
         files = files || options->files[i] != NULL;
+    if (options->steps_only)
+        options->replay.sensitivities = false;
     if (options->ntraces == 0)
         return zipccl_usage_error(options->program, "replay: no trace given; --help shows how");
     if (options->cluster == NULL)

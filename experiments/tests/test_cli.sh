@@ -127,6 +127,10 @@ works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode compressed -J co
 works "" "$check" compressed.json totals.step_time_adaptive_s=null
 works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode adaptive -J adaptive.json
 works "" "$check" adaptive.json totals.step_time_compressed_s=null
+works "all_gather" "$zipccl" replay mini.jsonl -c laptop --steps-only -J steps.json
+works "" "$check" steps.json totals.step_time_recorded_s=null
+grep -q 'How sure\|Break-even' out && failed "--steps-only asks how sure: $(grep 'How sure\|Break-even' out)"
+[ "$(grep step_time mini.json | head -4)" = "$(grep step_time steps.json | head -4)" ] || failed "--steps-only changes the steps"
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json --jobs 1
 works "" "$check" given.json ratio=1.4
 works "tensors of a small language model" "$zipccl" replay "$moe" -c "$a100" -f t0
