@@ -372,7 +372,9 @@ static zipccl_status fill_files(const struct zipccl_replay_result *result, const
         ZIPCCL_TRY(zipccl_output_told(
             &outputs[FILE_CSV], zipccl_report_csv(result, outputs[FILE_CSV].file, error), error));
     if (outputs[FILE_HTML].file != NULL)
-        ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
+        ZIPCCL_TRY(zipccl_output_named(
+            &outputs[FILE_HTML], zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error),
+            error));
     if (outputs[FILE_PERFETTO].file != NULL)
         ZIPCCL_TRY(zipccl_report_perfetto(result, outputs[FILE_PERFETTO].path,
                                           outputs[FILE_PERFETTO].file, error));

@@ -189,6 +189,7 @@ refuses "cut.json: not JSON" "$zipccl" report mini.json cut.json -o old.html
 refuses "later.json: schema zipccl.replay has version 9, expected 1" "$zipccl" report later.json -o old.html
 [ "$(cat old.html)" = old ] || failed "a refused file touched the old page"
 loses "$zipccl" report mini.json -o -
+loses "$zipccl" replay mini.jsonl -c laptop -f t0 --html -
 
 # ---- the bundled traces: each row's adaptive time, and the step's, are the better of the two
 for trace in "$moe" "$llama"; do
