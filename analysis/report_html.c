@@ -28,27 +28,28 @@ static char *title_of(yajl_val result)
     return title;
 }
 
-static void put_banner(yajl_val result, FILE *out)
+static void put_banner(yajl_val result, int level, FILE *out)
 {
     const char *tier = zipccl_document_text(result, "fidelity");
 
     if (strcmp(zipccl_document_text(result, "kind"), "simulated") == 0)
         fprintf(out,
-                "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number on this page "
-                "was measured on a GPU.</p>\n",
+                "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number %s was "
+                "measured on a GPU.</p>\n",
                 strcmp(tier, "t0") == 0   ? "T0: closed form, no contention between collectives"
                 : strcmp(tier, "t2") == 0 ? "T2: messages"
-                                          : "T1: flows");
+                                          : "T1: flows",
+                level == 2 ? "on this page" : "of this part");
     else
         fputs("<p class=\"banner\"><strong>Measured.</strong></p>\n", out);
 }
 
-static void put_head(yajl_val result, FILE *out)
+static void put_head(yajl_val result, int level, FILE *out)
 {
     yajl_val trace = zipccl_document_get(result, "trace");
     yajl_val cluster = zipccl_document_get(result, "cluster");
 
-    put_banner(result, out);
+    put_banner(result, level, out);
     fputs("<dl>\n<dt>Trace</dt><dd>", out);
     zipccl_put_escaped(zipccl_document_text(trace, "model"), out);
     fputs("; ", out);
@@ -324,7 +325,7 @@ static void put_spread(yajl_val result, FILE *out)
 
 void zipccl_replay_section(yajl_val result, int level, FILE *out)
 {
-    put_head(result, out);
+    put_head(result, level, out);
     put_warnings(result, out);
     put_tiles(result, out);
     put_spread(result, out);

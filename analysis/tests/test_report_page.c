@@ -193,6 +193,9 @@ Test(report_page, puts_several_side_by_side)
     cr_expect_not_null(strstr(page, "<a href=\"#r7\">x/a.json</a>"));
     cr_expect_not_null(strstr(page, "<a href=\"#r2\">b.json</a>"));
     cr_expect_not_null(strstr(page, "<h3>Collectives</h3>"));
+    /* Other parts may have been measured. */
+    cr_expect_null(strstr(page, "No number on this page"));
+    cr_expect_not_null(strstr(page, "No number of this part was measured on a GPU"));
     free(page);
 }
 
