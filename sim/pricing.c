@@ -142,11 +142,15 @@ static zipccl_status choose(const struct job *job, const struct zipccl_call *cal
     if (mode != ZIPCCL_MODE_RAW || !job->native)
         return zipccl_choose(call, &job->placement, job->params, sizes, mode,
                              (uint32_t)job->capacity_class, MAX_STAGING_BYTES, out, cost);
-    ZIPCCL_TRY(zipccl_candidates(call, &job->placement, job->params, sizes, mode,
-                                 (uint32_t)job->capacity_class, MAX_STAGING_BYTES, keep_native,
-                                 &native));
-    if (native.plan == NULL)
-        return ZIPCCL_ERR_UNSUPPORTED;
+    zipccl_status status =
+        zipccl_candidates(call, &job->placement, job->params, sizes, mode,
+                          (uint32_t)job->capacity_class, MAX_STAGING_BYTES, keep_native, &native);
+    if (status == ZIPCCL_OK && native.plan == NULL)
+        status = ZIPCCL_ERR_UNSUPPORTED;
+    if (status != ZIPCCL_OK) {
+        zipccl_plan_destroy(native.plan);
+        return status;
+    }
     *out = native.plan;
     *cost = native.cost;
     return ZIPCCL_OK;
