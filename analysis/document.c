@@ -5,10 +5,44 @@
  */
 #include "analysis/document.h"
 
+#include "core/regular_file.h"
+
+#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yajl/yajl_parse.h>
+
+/* Results are nested by five; yajl frees a tree by recursion, so a tree is never deeper. */
+enum { MAX_DEPTH = 64 };
+
+/* Why yajl is not to see 'text', and at which byte '*at'; NULL if it may. */
+static const char *unfit(const char *text, size_t nbytes, size_t *at)
+{
+    bool in_string = false;
+    int depth = 0;
+
+    for (size_t i = 0; i < nbytes; i++) {
+        char c = text[i];
+
+        *at = i;
+        if (c == '\0')
+            return "a zero byte";
+        if (in_string) {
+            in_string = c != '"';
+            i += c == '\\';
+            continue;
+        }
+        in_string = c == '"';
+        depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+        if (c == '/') /* quotes in it would hide brackets from this count */
+            return "a comment, which JSON has not";
+        if (depth > MAX_DEPTH)
+            return "nested deeper than any result is";
+    }
+    return NULL;
+}
 
 /* How far 'text' is JSON: the tree's reader does not tell. */
 static size_t good_bytes(const char *text, size_t nbytes)
@@ -41,9 +75,14 @@ zipccl_status zipccl_document_parse(const char *json, size_t nbytes, yajl_val *o
                                     struct zipccl_error *error)
 {
     char reason[256] = "";
-    char *text = malloc(nbytes + 1);
+    size_t at = 0;
+    const char *why = unfit(json, nbytes, &at);
+    char *text;
     yajl_val root;
 
+    if (why != NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "result: not JSON at byte %zu: %s", at, why);
+    text = malloc(nbytes + 1);
     if (text == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "result: out of memory");
     memcpy(text, json, nbytes);
@@ -53,6 +92,42 @@ zipccl_status zipccl_document_parse(const char *json, size_t nbytes, yajl_val *o
     if (root == NULL)
         return not_json(json, nbytes, reason, error);
     *out = root;
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_document_read(const char *path, size_t most, char **text, size_t *nbytes,
+                                   struct zipccl_error *error)
+{
+    size_t room = 1 << 16, n = 0;
+    char *all;
+    FILE *file;
+
+    ZIPCCL_TRY(zipccl_open_regular(path, &file, error));
+    all = malloc(room);
+    while (all != NULL) {
+        n += fread(all + n, 1, room - n, file);
+        if (n < room || room >= most)
+            break;
+        char *grown = realloc(all, 2 * room);
+        if (grown == NULL)
+            free(all);
+        all = grown;
+        room *= 2;
+    }
+    bool failed = ferror(file) != 0;
+    int reason = errno;
+    fclose(file);
+    if (all == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
+    if (failed || n == room) {
+        free(all);
+        if (!failed)
+            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: %zu MiB or more, which no result has",
+                               path, most >> 20);
+        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(reason));
+    }
+    *text = all;
+    *nbytes = n;
     return ZIPCCL_OK;
 }
 
@@ -116,7 +191,7 @@ void zipccl_put_fixed(double value, int decimals, FILE *out)
     else if (value > 0 && value < 0.5 * pow(10, -decimals))
         fprintf(out, "%.2g", value);
     else
-        fprintf(out, "%.*f", decimals, value);
+        fprintf(out, fabs(value) < 1e18 ? "%.*f" : "%.*g", decimals, value);
 }
 
 void zipccl_searched_rate(double Bps, char *out, size_t size)

@@ -16,6 +16,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/*
+ * Read a regular file of less than 'most' bytes (a power of two from 64 KiB) whole.  The caller frees
+ * '*text'.  ZIPCCL_ERR_IO, ZIPCCL_ERR_INPUT, ZIPCCL_ERR_NOMEM, each with the path.
+ */
+zipccl_status zipccl_document_read(const char *path, size_t most, char **text, size_t *nbytes,
+                                   struct zipccl_error *error);
+
 /* Parse [nbytes] 'json' (no NUL needed).  The caller frees '*out' with yajl_tree_free(). */
 zipccl_status zipccl_document_parse(const char *json, size_t nbytes, yajl_val *out,
                                     struct zipccl_error *error);

@@ -6,10 +6,9 @@
 #include "analysis/rows.h"
 
 #include "analysis/document.h"
+#include "analysis/result_check.h"
 #include "analysis/rows_parts.h"
-#include "core/regular_file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,22 +59,6 @@ zipccl_status zipccl_row_fail(const struct zipccl_row_place *at, const char *for
     return zipccl_fail(at->error, ZIPCCL_ERR_INPUT, "%s: %s", at->path, text);
 }
 
-/* What a JSON value is, for messages. */
-static const char *describe(yajl_val value)
-{
-    if (value == NULL)
-        return "nothing";
-    switch (value->type) {
-    case yajl_t_string: return "a text";
-    case yajl_t_number: return "a number";
-    case yajl_t_object: return "an object";
-    case yajl_t_array: return "a list";
-    case yajl_t_true:
-    case yajl_t_false: return "true or false";
-    default: return "null";
-    }
-}
-
 /* The value if it is there. */
 static yajl_val present(yajl_val object, const char *key)
 {
@@ -90,7 +73,7 @@ static zipccl_status missing(const struct zipccl_row_place *at, yajl_val object,
     if (!must)
         return ZIPCCL_OK;
     return zipccl_row_fail(at, "key \"%s\": found %s, expected %s", key,
-                           describe(zipccl_document_get(object, key)), expected);
+                           zipccl_value_kind(zipccl_document_get(object, key)), expected);
 }
 
 zipccl_status zipccl_row_text(const struct zipccl_row_place *at, yajl_val object, const char *key,
@@ -102,7 +85,8 @@ zipccl_status zipccl_row_text(const struct zipccl_row_place *at, yajl_val object
     if (value == NULL)
         return missing(at, object, key, must, "a text");
     if (!YAJL_IS_STRING(value))
-        return zipccl_row_fail(at, "key \"%s\": found %s, expected a text", key, describe(value));
+        return zipccl_row_fail(at, "key \"%s\": found %s, expected a text", key,
+                               zipccl_value_kind(value));
     text = YAJL_GET_STRING(value);
     for (const char *p = text; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
@@ -124,7 +108,8 @@ zipccl_status zipccl_row_number(const struct zipccl_row_place *at, yajl_val obje
     if (value == NULL)
         return missing(at, object, key, must, "a number");
     if (!YAJL_IS_NUMBER(value))
-        return zipccl_row_fail(at, "key \"%s\": found %s, expected a number", key, describe(value));
+        return zipccl_row_fail(at, "key \"%s\": found %s, expected a number", key,
+                               zipccl_value_kind(value));
     number = strtod(YAJL_GET_NUMBER(value), NULL);
     if (!isfinite(number) || number < 0)
         return zipccl_row_fail(at, "key \"%s\": found %.40s, expected a number from 0 up", key,
@@ -175,7 +160,7 @@ static zipccl_status check_version(yajl_val schema, const char *name, const char
         return ZIPCCL_OK;
     if (!YAJL_IS_NUMBER(value))
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: schema %s: version: found %s, expected 1",
-                           path, name, describe(value));
+                           path, name, zipccl_value_kind(value));
     return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: schema %s has version %.12g, expected 1", path,
                        name, version);
 }
@@ -260,49 +245,15 @@ zipccl_status zipccl_rows_parse(const char *path, const char *text, size_t nbyte
     return ZIPCCL_OK;
 }
 
-static zipccl_status read_all(const char *path, FILE *file, char **text, size_t *nbytes,
-                              struct zipccl_error *error)
-{
-    size_t room = 1 << 16, n = 0;
-    char *all = malloc(room);
-
-    while (all != NULL) {
-        n += fread(all + n, 1, room - n, file);
-        if (n < room || room >= MAX_FILE_BYTES)
-            break;
-        char *grown = realloc(all, 2 * room);
-        if (grown == NULL)
-            free(all);
-        all = grown;
-        room *= 2;
-    }
-    if (all == NULL)
-        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%s: out of memory", path);
-    if (ferror(file) || n == room) {
-        free(all);
-        if (!ferror(file))
-            return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s: %zu MiB or more, which no result has",
-                               path, MAX_FILE_BYTES >> 20);
-        return zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", path, strerror(errno));
-    }
-    *text = all;
-    *nbytes = n;
-    return ZIPCCL_OK;
-}
-
 zipccl_status zipccl_rows_read(const char *path, int op, struct zipccl_rows **out,
                                struct zipccl_error *error)
 {
     char *text = NULL;
     size_t nbytes = 0;
     zipccl_status status;
-    FILE *file;
 
-    ZIPCCL_TRY(zipccl_open_regular(path, &file, error));
-    status = read_all(path, file, &text, &nbytes, error);
-    fclose(file);
-    if (status == ZIPCCL_OK)
-        status = zipccl_rows_parse(path, text, nbytes, op, out, error);
+    ZIPCCL_TRY(zipccl_document_read(path, MAX_FILE_BYTES, &text, &nbytes, error));
+    status = zipccl_rows_parse(path, text, nbytes, op, out, error);
     free(text);
     return status;
 }

@@ -82,7 +82,8 @@ void zipccl_step_picture_read(yajl_val result, struct zipccl_step_picture *out)
         double *parts = out->part_s[m];
 
         out->step_s[m] = -1;
-        if (!(zipccl_document_number(step, "step_s") > 0))
+        /* Below a picosecond there is nothing to draw, and marks of the axis would not end. */
+        if (!(zipccl_document_number(step, "step_s") > 1e-12))
             continue;
         out->step_s[m] = zipccl_document_number(step, "step_s");
         parts[PART_COMPUTE] = positive(zipccl_document_number(step, "compute_s"));

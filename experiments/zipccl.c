@@ -9,6 +9,7 @@
 #include "experiments/compare/compare_command.h"
 #include "experiments/plan/plan_command.h"
 #include "experiments/program/program.h"
+#include "experiments/report/report_command.h"
 #include "experiments/trace/trace_command.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ static const struct command {
     {"codec", "compress files and restore them; what the codec makes of tensors, and how fast",
      zipccl_codec_command},
     {"compare", "predicted and measured, or before and after, row by row", zipccl_compare_command},
+    {"report", "one page of result files, to look at or to hand on", zipccl_report_command},
     {"cluster", "list, show and check cluster descriptions; fit one to measurements",
      zipccl_cluster_command},
     {"plan", "what would be chosen for one collective, why, and where that flips",

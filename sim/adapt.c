@@ -241,6 +241,7 @@ zipccl_status zipccl_adapt_step(const struct zipccl_run_base *base,
     zipccl_status status;
 
     needed.flows = base->fidelity == ZIPCCL_FIDELITY_T1;
+    needed.native = base->native;
     ZIPCCL_TRY(zipccl_pricing_create(base->program, base->cluster, &needed, base->samples, &pricing,
                                      error));
     status = zipccl_adapt(base, pricing, &options, &adapted, error);

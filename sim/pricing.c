@@ -81,7 +81,7 @@ struct job {
     struct zipccl_placement placement;
     const struct zipccl_cost_params *params;
     struct sizing sizing;
-    bool flows, plans, raw_only;
+    bool flows, plans, raw_only, native;
     int capacity_class; /* the narrowest that fixed messages may have */
 };
 
@@ -114,6 +114,48 @@ static void note_class(const struct zipccl_plan *plan, struct sizing *sizing,
         (double)(plan->chunk_n * size) / (double)zipccl_plan_fixed_bytes(plan, plan->chunk_n);
 }
 
+/* The cheapest native plan so far. */
+struct native {
+    struct zipccl_plan *plan;
+    struct zipccl_cost cost;
+};
+
+static void keep_native(void *context, struct zipccl_candidate *candidate)
+{
+    struct native *kept = context;
+
+    if (strcmp(candidate->strategy->name, "native") != 0 ||
+        (kept->plan != NULL && kept->cost.total_s <= candidate->cost.total_s))
+        return;
+    zipccl_plan_destroy(kept->plan);
+    kept->plan = candidate->plan;
+    kept->cost = candidate->cost;
+    candidate->plan = NULL;
+}
+
+static zipccl_status choose(const struct job *job, const struct zipccl_call *call,
+                            const struct zipccl_wire_sizes *sizes, enum zipccl_mode mode,
+                            struct zipccl_plan **out, struct zipccl_cost *cost)
+{
+    struct native native = {.plan = NULL};
+
+    if (mode != ZIPCCL_MODE_RAW || !job->native)
+        return zipccl_choose(call, &job->placement, job->params, sizes, mode,
+                             (uint32_t)job->capacity_class, MAX_STAGING_BYTES, out, cost);
+    zipccl_status status =
+        zipccl_candidates(call, &job->placement, job->params, sizes, mode,
+                          (uint32_t)job->capacity_class, MAX_STAGING_BYTES, keep_native, &native);
+    if (status == ZIPCCL_OK && native.plan == NULL)
+        status = ZIPCCL_ERR_UNSUPPORTED;
+    if (status != ZIPCCL_OK) {
+        zipccl_plan_destroy(native.plan);
+        return status;
+    }
+    *out = native.plan;
+    *cost = native.cost;
+    return ZIPCCL_OK;
+}
+
 static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
                                 struct zipccl_price *out)
 {
@@ -137,8 +179,7 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     double raw, coded;
     zipccl_status status;
 
-    ZIPCCL_TRY(zipccl_choose(&call, &job->placement, job->params, &sizes, mode,
-                             (uint32_t)job->capacity_class, MAX_STAGING_BYTES, &plan, &cost));
+    ZIPCCL_TRY(choose(job, &call, &sizes, mode, &plan, &cost));
     note_class(plan, &sizing, out);
     out->total_s = cost.total_s;
     out->codec_s = cost.codec_s + cost.reduce_s;
@@ -356,6 +397,7 @@ static zipccl_status price_round(const struct zipccl_program *program,
             .flows = scenario->flows,
             .plans = scenario->plans,
             .raw_only = scenario->raw_only,
+            .native = scenario->native,
             .capacity_class =
                 common != NULL ? settled_class(program, common, i) : ZIPCCL_CLASS_SETTLED};
         zipccl_status status;

@@ -60,6 +60,7 @@ struct zipccl_scenario {
     bool flows;          /* make flows; T0 alone needs none */
     bool plans;          /* keep plans; T2 runs them */
     bool raw_only;       /* the other modes are not asked for */
+    bool native;         /* raw is the library's own algorithm, not the best uncompressed plan */
 };
 
 void zipccl_scenario_init(struct zipccl_scenario *scenario);

@@ -143,7 +143,8 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
     s->base = (struct zipccl_run_base){.program = s->program,
                                        .cluster = &s->cluster,
                                        .samples = s->samples,
-                                       .fidelity = s->options.fidelity};
+                                       .fidelity = s->options.fidelity,
+                                       .native = s->options.native};
     if (s->options.timeline &&
         zipccl_timeline_choose(s->trace->header.nranks, s->cluster.gpus_per_node,
                                s->options.timeline_ranks, &s->base.kept,
@@ -152,6 +153,7 @@ static zipccl_status prepare(struct zipccl_replay_state *s, struct zipccl_error 
     zipccl_scenario_init(&scenario);
     scenario.flows = s->options.fidelity == ZIPCCL_FIDELITY_T1;
     scenario.plans = s->options.fidelity == ZIPCCL_FIDELITY_T2;
+    scenario.native = s->options.native;
     return zipccl_pricing_create(s->program, &s->cluster, &scenario, s->samples, &s->pricing,
                                  error);
 }
@@ -285,6 +287,7 @@ static zipccl_status fill(struct zipccl_replay_state *s, struct zipccl_replay_re
     if (extras)
         ZIPCCL_TRY(run_extras(s, r, error));
     snprintf(r->fidelity, sizeof(r->fidelity), "%s", names[s->options.fidelity]);
+    r->native = s->options.native;
     r->nranks = s->trace->header.nranks;
     r->nodes = s->cluster.nodes;
     r->gpus_per_node = s->cluster.gpus_per_node;

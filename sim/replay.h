@@ -21,6 +21,7 @@ enum zipccl_fidelity { ZIPCCL_FIDELITY_T0, ZIPCCL_FIDELITY_T1, ZIPCCL_FIDELITY_T
 struct zipccl_replay_options {
     bool raw, compressed, adaptive; /* modes to run; default all */
     enum zipccl_fidelity fidelity;  /* default T1 */
+    bool native;                    /* raw is NCCL's own algorithms; default: the best plans */
     double ratio;                   /* > 0: given instead of samples; 0: from samples */
     bool sensitivities;             /* default true; needs raw and adaptive; not at T2 */
     uint32_t nprocs;                /* child processes at once; 0: number of cores */

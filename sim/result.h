@@ -102,6 +102,7 @@ struct zipccl_timeline; /* sim/timeline.h */
 
 struct zipccl_replay_result {
     bool measured;
+    bool native;      /* raw is NCCL's own algorithms, not the best uncompressed plans */
     char fidelity[8]; /* "t0", "t1", "t2" */
     char trace_name[128], trace_model[256], trace_provenance[256], cluster_name[64];
     char cluster_line[256]; /* for people: "8 x 8 A100; NVLink 230 GB/s/GPU, ..." */

@@ -36,6 +36,7 @@ static void set_up(struct zipccl_run *run, const struct zipccl_run_base *base, i
     run->mode = mode;
     zipccl_scenario_init(&run->scenario);
     run->scenario.plans = base->fidelity == ZIPCCL_FIDELITY_T2;
+    run->scenario.native = base->native;
 }
 
 zipccl_status zipccl_run_init(struct zipccl_run *run, const struct zipccl_run_base *base, int mode)

@@ -17,6 +17,7 @@ struct zipccl_run_base {
     const struct zipccl_cluster *cluster;
     struct zipccl_samples *samples;
     enum zipccl_fidelity fidelity;
+    bool native;    /* as in a scenario, of all of them */
     uint32_t nkept; /* ranks of which runs of the cluster as it is keep all times; 0: none */
     uint32_t *kept; /* [nkept] */
 };

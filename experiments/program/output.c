@@ -177,6 +177,8 @@ zipccl_status zipccl_output_told(const struct zipccl_output *output, zipccl_stat
 
     if (status == ZIPCCL_OK)
         return status;
+    if (output->standard && status == ZIPCCL_ERR_IO)
+        return ZIPCCL_OK; /* zipccl_finish_output() tells */
     return zipccl_fail(error, status, "%.250s: cannot write: %.240s", output->path, reason.text);
 }
 
@@ -208,5 +210,7 @@ zipccl_status zipccl_output_named(const struct zipccl_output *output, zipccl_sta
 
     if (status != ZIPCCL_ERR_IO || output->path == NULL)
         return status;
+    if (output->standard)
+        return ZIPCCL_OK; /* zipccl_finish_output() tells */
     return zipccl_fail(error, status, "%s: cannot write %.200s", output->path, why.text);
 }

@@ -47,7 +47,10 @@ zipccl_status zipccl_output_open(struct zipccl_output *output, struct zipccl_err
 /* Flush and close, not yet under its name.  ZIPCCL_ERR_IO if anything was lost. */
 zipccl_status zipccl_output_close(struct zipccl_output *output, struct zipccl_error *error);
 
-/* Put the name of 'output' before the reason why writing its content failed; returns 'status'. */
+/*
+ * Put the name of 'output' before the reason why writing its content failed; returns 'status', or ZIPCCL_OK where
+ * that was standard output, of which zipccl_finish_output() tells.
+ */
 zipccl_status zipccl_output_told(const struct zipccl_output *output, zipccl_status status,
                                  struct zipccl_error *error);
 
@@ -57,7 +60,7 @@ zipccl_status zipccl_output_commit(struct zipccl_output *output, struct zipccl_e
 /* Remove what was not committed; allowed in every state. */
 void zipccl_output_discard(struct zipccl_output *output);
 
-/* The status of what wrote to 'output': a failed write names its path as well. */
+/* The status of what wrote to 'output': a failed write names its path as well; standard output as above. */
 zipccl_status zipccl_output_named(const struct zipccl_output *output, zipccl_status status,
                                   struct zipccl_error *error);
 

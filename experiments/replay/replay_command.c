@@ -34,7 +34,9 @@ enum {
     KEY_PERFETTO_RANKS,
     KEY_SUMMARY,
     KEY_CLUSTER_DIR,
-    KEY_MAP
+    KEY_MAP,
+    KEY_BASELINE,
+    KEY_STEPS_ONLY
 };
 enum { FILE_JSON, FILE_CSV, FILE_HTML, FILE_PERFETTO, NUM_FILES };
 
@@ -44,7 +46,7 @@ struct options {
     size_t ntraces, nsets, nmaps;
     const char *cluster, *cluster_dir;
     const char *files[NUM_FILES];
-    bool quiet, summary;
+    bool quiet, summary, steps_only;
     bool perfetto_mode, perfetto_ranks; /* given */
     struct zipccl_replay_options replay;
     struct zipccl_import_options import;
@@ -66,10 +68,16 @@ static const struct argp_option option_table[] = {
      "adaptive "
      "run raw too; sensitivities and break-evens need adaptive",
      2},
+    {"baseline", KEY_BASELINE, "best|native", 0,
+     "what raw is: the best uncompressed plan of each call (default), or NCCL's own algorithms "
+     "alone, which adaptive then compares with the compressed plans",
+     2},
     {"fidelity", 'f', "TIER", 0,
      "t1: flows in SimGrid (default); t0: closed form; t2: every message of every rank, slow, "
      "without sensitivities and break-evens",
      2},
+    {"steps-only", KEY_STEPS_ONLY, NULL, 0,
+     "leave out sensitivities and break-evens, which take most of the time", 2},
     {"ratio", 'r', "X", 0,
      "assume this compression ratio, 1 to 2, instead of running the codec on the trace's samples",
      2},
@@ -135,6 +143,15 @@ static int set_mode(struct options *options, const char *text)
         }
     zipccl_usage_error(options->program, "--mode '%s': expected raw, compressed, adaptive or all",
                        text);
+    return -1;
+}
+
+static int set_baseline(struct options *options, const char *text)
+{
+    options->replay.native = strcmp(text, "native") == 0;
+    if (options->replay.native || strcmp(text, "best") == 0)
+        return 0;
+    zipccl_usage_error(options->program, "--baseline '%s': expected best or native", text);
     return -1;
 }
 
@@ -244,6 +261,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_PERFETTO_MODE: failed = set_perfetto_mode(options, arg); break;
     case KEY_PERFETTO_RANKS: failed = set_perfetto_ranks(options, arg); break;
+    case KEY_STEPS_ONLY: options->steps_only = true; break;
+    case KEY_BASELINE: failed = set_baseline(options, arg); break;
     case KEY_MAP:
         failed = add_word(options, options->maps, &options->nmaps, MAX_MAPS, arg, "--map options");
         break;
@@ -282,6 +301,8 @@ static int check_options(struct options *options)
 
     for (int i = 0; i < NUM_FILES; i++)
         files = files || options->files[i] != NULL;
+    if (options->steps_only)
+        options->replay.sensitivities = false;
     if (options->ntraces == 0)
         return zipccl_usage_error(options->program, "replay: no trace given; --help shows how");
     if (options->cluster == NULL)
@@ -351,7 +372,9 @@ static zipccl_status fill_files(const struct zipccl_replay_result *result, const
         ZIPCCL_TRY(zipccl_output_told(
             &outputs[FILE_CSV], zipccl_report_csv(result, outputs[FILE_CSV].file, error), error));
     if (outputs[FILE_HTML].file != NULL)
-        ZIPCCL_TRY(zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error));
+        ZIPCCL_TRY(zipccl_output_named(
+            &outputs[FILE_HTML], zipccl_report_html(json, nbytes, outputs[FILE_HTML].file, error),
+            error));
     if (outputs[FILE_PERFETTO].file != NULL)
         ZIPCCL_TRY(zipccl_report_perfetto(result, outputs[FILE_PERFETTO].path,
                                           outputs[FILE_PERFETTO].file, error));

@@ -288,6 +288,7 @@ static void put_result(yajl_gen gen, const struct zipccl_replay_result *result)
     zipccl_put_schema(gen, ZIPCCL_REPLAY_SCHEMA_NAME, ZIPCCL_REPLAY_SCHEMA_VERSION);
     zipccl_put_string(gen, "kind", result->measured ? "measured" : "simulated");
     zipccl_put_string(gen, "fidelity", result->fidelity);
+    zipccl_put_string(gen, "baseline", result->native ? "native" : "best");
     put_trace(gen, result);
     put_import(gen, result->import);
     put_cluster(gen, result);

@@ -306,7 +306,8 @@ static void print_max_ratio(const struct zipccl_replay_result *result, FILE *out
 
 static void print_baseline(const struct zipccl_replay_result *result, FILE *out)
 {
-    fputs(" raw = best uncompressed plan (", out);
+    fputs(result->native ? " raw = NCCL's own algorithms (" : " raw = best uncompressed plan (",
+          out);
     print_raw_strategies(result, out);
     fputs(").\n MB = 1e6 bytes.", out);
     if (result->measured && is_checked(result))

@@ -127,11 +127,19 @@ works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode compressed -J co
 works "" "$check" compressed.json totals.step_time_adaptive_s=null
 works "all_gather" "$zipccl" replay mini.jsonl -c laptop --mode adaptive -J adaptive.json
 works "" "$check" adaptive.json totals.step_time_compressed_s=null
+works "all_gather" "$zipccl" replay mini.jsonl -c laptop --steps-only -J steps.json
+works "" "$check" steps.json totals.step_time_recorded_s=null
+grep -q 'How sure\|Break-even' out && failed "--steps-only asks how sure: $(grep 'How sure\|Break-even' out)"
+[ "$(grep step_time mini.json | head -4)" = "$(grep step_time steps.json | head -4)" ] || failed "--steps-only changes the steps"
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json --jobs 1
 works "" "$check" given.json ratio=1.4
 works "tensors of a small language model" "$zipccl" replay "$moe" -c "$a100" -f t0
 works "given" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1.3 -J given.json
 works "" "$check" given.json ratio=1.3
+works "raw = NCCL's own algorithms (native" "$zipccl" replay "$moe" -c "$a100" -f t0 --mode raw --baseline native -J native.json
+works "" "$check" native.json baseline=native
+grep '"strategy_raw"' native.json | grep -qv '"native' && failed "a raw plan that is not NCCL's own"
+grep -q '"strategy_raw": "raw two-level"' given.json || failed "raw is never one of our plans, so the baselines do not differ"
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json
 grep -q -- --set given.json || failed "--set is not listed in the result"
 grep -q '"given"' given.json || failed "the given ratio is not named in the result"
@@ -155,6 +163,33 @@ for tag in html head body table thead tbody tr td th svg figure dl h1 h2 p div t
     [ "$opened" -eq "$closed" ] || failed "the page opens $opened <$tag> and closes $closed"
 done
 grep -qF "$build" mini.json mini.html mini.csv && failed "a result holds a path of this machine"
+
+# ---- report: the page of a result file is that of the replay; of several a table first
+works "wrote page.html (page of 1 result)" "$zipccl" report mini.json -o page.html
+cmp -s page.html mini.html || failed "the page of mini.json is not that of the replay which wrote it"
+works "<h2>Replayed steps</h2>" "$zipccl" report mini.json t0.json native.json --title 'A <b> & "c"' -o -
+grep -qF '<title>A &lt;b&gt; &amp; &quot;c&quot;</title>' out || failed "the title: $(grep '<title>' out)"
+grep -qF "<td class=\"l\">NCCL&#39;s own</td>" out || failed "the page does not say what raw is"
+grep -qiE 'https?:|src=|@import|url\(' out && failed "the page of several points outside"
+works "" "$zipccl" report -q mini.json -o page.html
+[ ! -s out ] || failed "--quiet prints: $(cat out)"
+works "zipccl report step.json -o step.html" "$zipccl" report --help
+refuses "no result given" "$zipccl" report -o x.html
+refuses "no page given" "$zipccl" report mini.json
+refuses "-o is given twice" "$zipccl" report mini.json -o x.html -o y.html
+refuses "did you mean 'report'" "$zipccl" reprot mini.json
+refuses "missing.json" "$zipccl" report missing.json -o x.html
+refuses "overwrite an input" "$zipccl" report t0.json mini.json -o ./mini.json
+refuses "none/x.html" "$zipccl" report mini.json -o none/x.html
+refuses "mini.csv: " "$zipccl" report mini.csv -o x.html
+head -c 700 mini.json >cut.json
+sed 's/"version": 1/"version": 9/' mini.json >later.json
+echo old >old.html
+refuses "cut.json: not JSON" "$zipccl" report mini.json cut.json -o old.html
+refuses "later.json: schema zipccl.replay has version 9, expected 1" "$zipccl" report later.json -o old.html
+[ "$(cat old.html)" = old ] || failed "a refused file touched the old page"
+loses "$zipccl" report mini.json -o -
+loses "$zipccl" replay mini.jsonl -c laptop -f t0 --html -
 
 # ---- the bundled traces: each row's adaptive time, and the step's, are the better of the two
 for trace in "$moe" "$llama"; do
@@ -283,6 +318,7 @@ refuses "needs a value" "$zipccl" replay mini.jsonl --cluster
 refuses "takes no value" "$zipccl" replay mini.jsonl -c laptop --quiet=1
 refuses "--mode" "$zipccl" replay mini.jsonl -c laptop --mode fast
 refuses "--fidelity" "$zipccl" replay mini.jsonl -c laptop --fidelity t3
+refuses "expected best or native" "$zipccl" replay mini.jsonl -c laptop --baseline nccl
 for ratio in 0.5 0 -1 2.5 nan inf 1.4x 1,4 '' 0x1 1e400; do
     refuses "--ratio" "$zipccl" replay mini.jsonl -c laptop --ratio "$ratio"
 done

@@ -167,6 +167,10 @@ grep -q '<svg xmlns=' c.svg && grep -q 'within 10' c.svg || failed "c.svg: $(hea
 grep -q '<!DOCTYPE html>' c.html && grep -q '</html>' c.html || failed "c.html: $(head -3 c.html)"
 ! grep -qE 'https?://|<script|src=' c.html || failed "c.html reaches outside: $(grep -oE 'https?://[^ ]*|<script|src=' c.html)"
 sed '0,/"wrong": null/s//"wrong": 3/' p.json >wrong.json
+works "page of 3 results" "$zipccl" report p.json c.json wrong.json -o all.html
+for text in '<polyline class="line m-raw"' '<polyline class="line m-compressed"' '1 row has wrong elements' 'Compared with it'; do
+    grep -qF "$text" all.html || failed "all.html: no '$text'"
+done
 sed '0,/"wrong": null/s//"wrong": 3/' other.json >wrong_other.json
 fails "wrong.json: row 1: 3 wrong elements in all_gather" "$zipccl" compare p.json wrong.json
 fails "wrong.json: row 1: 3 wrong elements" "$zipccl" compare wrong.json p.json

@@ -198,6 +198,9 @@ works "Examples:" "$perf" replay --help
 works "step, ms (measured)" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -J real.json --csv real.csv
 works "" "$check" real.json kind=measured fidelity=real
 grep -q '^measured,' real.csv || failed "no measured row in the CSV"
+works "page of 2 results" "$zipccl" report real.json a.json -o real.html
+grep -q '<strong>Measured.</strong>' real.html || failed "the page does not say that it was measured"
+grep -q 'Spread of measured' real.html && failed "a spread of one step"
 works "every element of one more step" "$zipccl" replay "$moe4" --on threads --gap-scale 0.1 -n 1 -w 0 --class settled --mode raw
 works " 8 ranks" "$zipccl" replay "$moe4" --on threads --gaps skip -n 1 -w 0 -c 0 --mode raw --ranks 8
 works "step (measured)" "$zipccl" replay "$moe4" --on threads --gaps busy --gap-scale 0.01 -n 1 -w 0 -c 0 --mode raw --summary
