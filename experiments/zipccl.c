@@ -28,6 +28,7 @@ static const char *program_on(const char *on)
 }
 
 static int run_replay(int argc, char **argv);
+static int run_sweep(int argc, char **argv);
 static int run_version(int argc, char **argv);
 static int run_help(int argc, char **argv);
 
@@ -38,6 +39,8 @@ static const struct command {
 } commands[] = {
     {"replay", "replay a training trace on a simulated cluster, or on real ranks (--on)",
      run_replay},
+    {"sweep", "many configurations, models, ranks, clusters: where compression pays, how much",
+     run_sweep},
     {"perf", "measure a collective on real ranks, raw and compressed", run_perf},
     {"trace", "look at a training trace; import one from another tool, or make one up",
      zipccl_trace_command},
@@ -116,6 +119,12 @@ static int run_replay(int argc, char **argv)
     const char *on = find_on(argc, argv);
 
     return run_program(on == NULL ? "zipccl-sim" : program_on(on), argv);
+}
+
+static int run_sweep(int argc, char **argv)
+{
+    (void)argc;
+    return run_program("zipccl-sim", argv);
 }
 
 static int run_perf(int argc, char **argv)

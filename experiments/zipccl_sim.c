@@ -8,6 +8,7 @@
 #include "experiments/perf/perf_sim.h"
 #include "experiments/program/program.h"
 #include "experiments/replay/replay_command.h"
+#include "experiments/sweep/sweep_command.h"
 
 #include <string.h>
 
@@ -17,6 +18,7 @@ static void print_help(void)
          "Simulations of zipccl; the front command 'zipccl' runs it.\n"
          "\n"
          "  replay     replay a training trace on a simulated cluster\n"
+         "  sweep      many configurations\n"
          "  perf       one collective on a simulated cluster (--on sim)\n"
          "  version    print the version\n"
          "\n"
@@ -25,13 +27,15 @@ static void print_help(void)
 
 static int run(const char *program, int argc, char **argv)
 {
-    static const char *const commands[] = {"replay", "perf", "version", "help", NULL};
+    static const char *const commands[] = {"replay", "sweep", "perf", "version", "help", NULL};
     const char *command = argc > 1 ? argv[1] : NULL;
 
     if (command == NULL)
         return zipccl_usage_error(program, "no command; 'zipccl-sim --help' lists them");
     if (strcmp(command, "replay") == 0)
         return zipccl_replay_command(program, argc - 1, argv + 1);
+    if (strcmp(command, "sweep") == 0)
+        return zipccl_sweep_command(program, argc - 1, argv + 1);
     if (strcmp(command, "perf") == 0)
         return zipccl_perf_sim_command(program, argc - 1, argv + 1);
     if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 ||

@@ -423,6 +423,12 @@ const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl
     return file->given;
 }
 
+const char *const *zipccl_cluster_keys(size_t *n)
+{
+    *n = NUM_KEYS;
+    return zipccl_cluster_key_names;
+}
+
 void zipccl_cluster_close(struct zipccl_cluster_file *file)
 {
     if (file == NULL)

@@ -102,6 +102,8 @@ zipccl_status zipccl_cluster_get(const struct zipccl_cluster_file *file, struct 
 /* All settings that have a value, in file order; borrowed until the next zipccl_cluster_set(). */
 const struct zipccl_cluster_setting *zipccl_cluster_settings(const struct zipccl_cluster_file *file,
                                                              size_t *n);
+/* The keys that a cluster may have, "nic.rate": '*n' names. */
+const char *const *zipccl_cluster_keys(size_t *n);
 void zipccl_cluster_close(struct zipccl_cluster_file *file);
 
 /* The rates that the T0 cost model needs. */

@@ -1,5 +1,5 @@
 /*
- * flat_yaml.c - a YAML file of keys and single values, read with libcyaml
+ * flat_yaml.c - a YAML file of keys and single values or lists, read with libcyaml
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -78,7 +78,7 @@ unsigned zipccl_flat_yaml_line(const char *path, const char *key)
     return found;
 }
 
-static zipccl_status explain(const char *path, const char *what, cyaml_err_t err,
+static zipccl_status explain(const char *path, const char *what, const char *docs, cyaml_err_t err,
                              const struct load_log *log, struct zipccl_error *error)
 {
     const char *colon = strrchr(log->message, ':'), *name = colon != NULL ? colon + 2 : "";
@@ -89,9 +89,8 @@ static zipccl_status explain(const char *path, const char *what, cyaml_err_t err
     if (err == CYAML_ERR_INVALID_KEY && strncmp(log->message, "Unexpected key", 14) == 0) {
         line = zipccl_flat_yaml_line(path, name);
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "%.200s: line %u: unknown key \"%.60s\" in %s; docs/generating.md lists "
-                           "the keys",
-                           path, line > 0 ? line : log->line, name, what);
+                           "%.200s: line %u: unknown key \"%.60s\" in %s; %s lists the keys", path,
+                           line > 0 ? line : log->line, name, what, docs);
     }
     if (log->line > 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: near line %u: %s; expected %s", path,
@@ -122,7 +121,7 @@ zipccl_status zipccl_flat_yaml_load(const char *path, const char *what, const ch
     if (err == CYAML_ERR_FILE_OPEN)
         return zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", path, strerror(errno));
     if (err != CYAML_OK)
-        return explain(path, what, err, &log, error);
+        return explain(path, what, "docs/generating.md", err, &log, error);
     if (values == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: empty; expected %s in YAML", path,
                            what);
@@ -140,5 +139,146 @@ void zipccl_flat_yaml_free(struct zipccl_flat_yaml *yaml)
         config.mem_fn(config.mem_ctx, yaml->values[i], 0);
     if (yaml->values != NULL)
         config.mem_fn(config.mem_ctx, yaml->values, 0);
+    memset(yaml, 0, sizeof *yaml);
+}
+
+/* libcyaml sees an array of these as a struct. */
+struct slot {
+    void *data; /* char *, or char ** of a list */
+    uint64_t n;
+};
+
+struct list_schema {
+    cyaml_schema_value_t entry;
+    cyaml_schema_field_t fields[ZIPCCL_LIST_YAML_MAX_KEYS + 1];
+    cyaml_schema_value_t top;
+    bool list[ZIPCCL_LIST_YAML_MAX_KEYS];
+};
+
+/* Whether a list stands behind 'key': a bracket, or nothing but a comment, in its line. */
+static bool is_list(const char *path, const char *key, unsigned line)
+{
+    FILE *f = line > 0 ? fopen(path, "r") : NULL;
+    char text[512] = "";
+    const char *p;
+
+    if (f == NULL)
+        return false;
+    for (unsigned i = 0; i < line; i++)
+        if (fgets(text, sizeof text, f) == NULL)
+            break;
+    fclose(f);
+    p = text + strlen(key) + 1;
+    p += strspn(p, " \t\r\n");
+    return *p == '[' || *p == '#' || *p == '\0';
+}
+
+static void make_list_schema(struct list_schema *s, const char *path, const char *const *keys,
+                             size_t n, struct zipccl_list_yaml_entry *entries)
+{
+    memset(s, 0, sizeof *s);
+    s->entry = (cyaml_schema_value_t){.type = CYAML_STRING,
+                                      .flags = CYAML_FLAG_POINTER,
+                                      .data_size = sizeof(char),
+                                      .string = {.min = 1, .max = 255}};
+    for (size_t i = 0; i < n; i++) {
+        cyaml_schema_field_t *field = &s->fields[i];
+
+        entries[i].line = zipccl_flat_yaml_line(path, keys[i]);
+        s->list[i] = is_list(path, keys[i], entries[i].line);
+        *field = (cyaml_schema_field_t){
+            .key = keys[i], .value = s->entry, .data_offset = (uint32_t)(i * sizeof(struct slot))};
+        field->value.flags = (enum cyaml_flag)(CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL);
+        if (!s->list[i])
+            continue;
+        field->value.type = CYAML_SEQUENCE;
+        field->value.data_size = sizeof(char *);
+        field->value.sequence.entry = &s->entry;
+        field->value.sequence.min = 0;
+        field->value.sequence.max = ZIPCCL_LIST_YAML_MAX_VALUES;
+        field->count_offset = (uint32_t)(i * sizeof(struct slot) + offsetof(struct slot, n));
+        field->count_size = sizeof(uint64_t);
+    }
+    s->top = (cyaml_schema_value_t){.type = CYAML_MAPPING,
+                                    .flags = CYAML_FLAG_POINTER,
+                                    .data_size = (uint32_t)(n * sizeof(struct slot)),
+                                    .mapping = {.fields = s->fields}};
+}
+
+/* Take texts over from libcyaml, whose memory they stay. */
+static zipccl_status take_slots(const struct list_schema *s, const struct slot *slots,
+                                struct zipccl_list_yaml *out)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        struct zipccl_list_yaml_entry *entry = &out->entries[i];
+
+        if (slots[i].data == NULL) {
+            /* An empty list has no memory, but stands in the file. */
+            entry->given = s->list[i] && entry->line > 0;
+            continue;
+        }
+        entry->given = true;
+        entry->n = s->list[i] ? (size_t)slots[i].n : 1;
+        entry->values = s->list[i] ? slots[i].data : malloc(sizeof *entry->values);
+        if (entry->values == NULL)
+            return ZIPCCL_ERR_NOMEM;
+        if (!s->list[i])
+            entry->values[0] = slots[i].data;
+    }
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const char *docs,
+                                    const char *const *keys, size_t n, struct zipccl_list_yaml *out,
+                                    struct zipccl_error *error)
+{
+    struct load_log log = {.line = 0};
+    cyaml_config_t config = {.log_fn = capture_log,
+                             .log_ctx = &log,
+                             .mem_fn = cyaml_mem,
+                             .log_level = CYAML_LOG_ERROR,
+                             .flags = CYAML_CFG_DEFAULT};
+    struct zipccl_list_yaml yaml = {.n = n};
+    struct list_schema schema;
+    struct slot *slots = NULL;
+    zipccl_status status = ZIPCCL_OK;
+    cyaml_err_t err;
+
+    if (n > ZIPCCL_LIST_YAML_MAX_KEYS)
+        return zipccl_fail(error, ZIPCCL_ERR_ARG, "zipccl_list_yaml_load: too many keys");
+    ZIPCCL_TRY(zipccl_yaml_check_file(path, what, "one", error));
+    yaml.entries = calloc(n, sizeof *yaml.entries);
+    if (yaml.entries == NULL)
+        return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%.200s: out of memory", path);
+    make_list_schema(&schema, path, keys, n, yaml.entries);
+    err = cyaml_load_file(path, &config, &schema.top, (cyaml_data_t **)&slots, NULL);
+    if (err == CYAML_ERR_FILE_OPEN)
+        status = zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", path, strerror(errno));
+    else if (err != CYAML_OK)
+        status = explain(path, what, docs, err, &log, error);
+    else if (slots == NULL)
+        status =
+            zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: empty; expected %s in YAML", path, what);
+    else if (take_slots(&schema, slots, &yaml) != ZIPCCL_OK)
+        status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%.200s: out of memory", path);
+    if (slots != NULL)
+        config.mem_fn(config.mem_ctx, slots, 0);
+    if (status != ZIPCCL_OK) {
+        zipccl_list_yaml_free(&yaml);
+        return status;
+    }
+    *out = yaml;
+    return ZIPCCL_OK;
+}
+
+void zipccl_list_yaml_free(struct zipccl_list_yaml *yaml)
+{
+    /* cyaml_mem() is realloc() and free(). */
+    for (size_t i = 0; yaml->entries != NULL && i < yaml->n; i++) {
+        for (size_t k = 0; k < yaml->entries[i].n && yaml->entries[i].values != NULL; k++)
+            free(yaml->entries[i].values[k]);
+        free(yaml->entries[i].values);
+    }
+    free(yaml->entries);
     memset(yaml, 0, sizeof *yaml);
 }

@@ -1,5 +1,5 @@
 /*
- * flat_yaml.h - a YAML file of keys and single values, all read as text
+ * flat_yaml.h - a YAML file of keys and single values or lists, all read as text
  *
  * SPDX-License-Identifier: Apache-2.0
  */
@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define ZIPCCL_FLAT_YAML_MAX_KEYS 64
@@ -29,6 +30,34 @@ zipccl_status zipccl_flat_yaml_load(const char *path, const char *what, const ch
                                     size_t n, struct zipccl_flat_yaml *out,
                                     struct zipccl_error *error);
 void zipccl_flat_yaml_free(struct zipccl_flat_yaml *yaml);
+
+#define ZIPCCL_LIST_YAML_MAX_KEYS   80
+#define ZIPCCL_LIST_YAML_MAX_VALUES 1000
+
+/* What stands behind one key. */
+struct zipccl_list_yaml_entry {
+    size_t n; /* values; 0 where 'given': an empty list */
+    char **values;
+    bool given;
+    unsigned line; /* of the key */
+};
+
+struct zipccl_list_yaml {
+    size_t n;
+    struct zipccl_list_yaml_entry *entries; /* [n] in the order of the keys */
+};
+
+/*
+ * The same of a mapping to lists of texts, "[64, 128]" or in lines of "- 64"; a single text is a list of
+ * one.  Empty lists are the caller's to refuse.
+ *
+ * docs  where the keys are told, for the error of an unknown one
+ * Release with zipccl_list_yaml_free().
+ */
+zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const char *docs,
+                                    const char *const *keys, size_t n, struct zipccl_list_yaml *out,
+                                    struct zipccl_error *error);
+void zipccl_list_yaml_free(struct zipccl_list_yaml *yaml);
 
 /* Line on which 'key' stands at the left margin of 'path'; 0 if none does. */
 unsigned zipccl_flat_yaml_line(const char *path, const char *key);

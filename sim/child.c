@@ -156,9 +156,20 @@ static void wait_readable(const struct running *running, uint32_t n, struct poll
         continue;
 }
 
-zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks, uint32_t nprocs,
-                               void (*finished)(void *context, uint32_t ndone), void *context,
-                               struct zipccl_error *error)
+/* A failure that is kept is none of the pool's. */
+static zipccl_status keep_failure(struct zipccl_child_task *tasks, struct running *r,
+                                  struct zipccl_child_failure *failures)
+{
+    struct zipccl_child_failure *failure = &failures[r->task];
+
+    failure->status = finish(tasks, r, &failure->error);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_child_run_each(struct zipccl_child_task *tasks, uint32_t ntasks,
+                                    uint32_t nprocs, struct zipccl_child_failure *failures,
+                                    void (*finished)(void *context, uint32_t ndone), void *context,
+                                    struct zipccl_error *error)
 {
     uint32_t slots = nprocs < 1 ? 1 : nprocs < 64 ? nprocs : 64, n = 0, next = 0, done = 0;
     zipccl_status status = ZIPCCL_OK;
@@ -182,7 +193,8 @@ zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks,
             if (polls[i].revents == 0 || !take(tasks, &running[i]))
                 continue;
             /* Only the first failure's text is kept. */
-            s = finish(tasks, &running[i], status == ZIPCCL_OK ? error : NULL);
+            s = failures == NULL ? finish(tasks, &running[i], status == ZIPCCL_OK ? error : NULL)
+                                 : keep_failure(tasks, &running[i], failures);
             running[i] = running[--n];
             /* What the others find is of no use any more. */
             for (uint32_t k = 0; s != ZIPCCL_OK && k < n; k++)
@@ -193,4 +205,11 @@ zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks,
         }
     }
     return status;
+}
+
+zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks, uint32_t nprocs,
+                               void (*finished)(void *context, uint32_t ndone), void *context,
+                               struct zipccl_error *error)
+{
+    return zipccl_child_run_each(tasks, ntasks, nprocs, NULL, finished, context, error);
 }

@@ -36,4 +36,19 @@ zipccl_status zipccl_child_run(struct zipccl_child_task *tasks, uint32_t ntasks,
                                void (*finished)(void *context, uint32_t ndone), void *context,
                                struct zipccl_error *error);
 
+/* How a task failed; ZIPCCL_OK: it did not. */
+struct zipccl_child_failure {
+    zipccl_status status;
+    struct zipccl_error error;
+};
+
+/*
+ * The same, where a task that fails or dies ends no other: how goes to 'failures' [ntasks], and the status
+ * tells only whether children could be started at all.
+ */
+zipccl_status zipccl_child_run_each(struct zipccl_child_task *tasks, uint32_t ntasks,
+                                    uint32_t nprocs, struct zipccl_child_failure *failures,
+                                    void (*finished)(void *context, uint32_t ndone), void *context,
+                                    struct zipccl_error *error);
+
 #endif

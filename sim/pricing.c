@@ -5,6 +5,8 @@
  */
 #include "sim/pricing.h"
 
+#include "sim/sharing.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -379,6 +381,24 @@ static int settled_class(const struct zipccl_program *program, const int *common
     return settled;
 }
 
+/*
+ * At T0 a group has the part of its NICs that the other groups of its set leave it; a folded program has
+ * them no more, its trace has.
+ */
+static zipccl_status share_nics(const struct zipccl_program *program,
+                                const struct zipccl_program_class *class,
+                                const struct zipccl_cluster *cluster,
+                                struct zipccl_cost_params *params)
+{
+    double sharing;
+
+    ZIPCCL_TRY(
+        zipccl_nic_sharing(cluster, &program->trace->header.groups[class->event->group], &sharing));
+    params->nic_Bps /= sharing;
+    params->nic_burst_bytes /= sharing;
+    return ZIPCCL_OK;
+}
+
 /* One round over all classes: price them, or, with 'common', those whose messages share a wider one. */
 static zipccl_status price_round(const struct zipccl_program *program,
                                  const struct zipccl_cost_params *params,
@@ -390,9 +410,10 @@ static zipccl_status price_round(const struct zipccl_program *program,
         const struct zipccl_program_class *class = &program->classes[i];
         const struct zipccl_event *e = class->event;
         struct places places = {.n = 0};
+        struct zipccl_cost_params shared = *params;
         struct job job = {
             .class = class,
-            .params = params,
+            .params = &shared,
             .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta, 1},
             .flows = scenario->flows,
             .plans = scenario->plans,
@@ -405,6 +426,8 @@ static zipccl_status price_round(const struct zipccl_program *program,
         if (common != NULL && job.capacity_class == ZIPCCL_CLASS_SETTLED)
             continue;
         status = find_places(&places, &pricing->cluster, class->group);
+        if (status == ZIPCCL_OK && !scenario->flows && !scenario->plans)
+            status = share_nics(program, class, &pricing->cluster, &shared);
         if (status == ZIPCCL_OK)
             status = common != NULL ? price_again(pricing, i, &places, &job)
                                     : price_class(pricing, i, &places, &job);

@@ -53,7 +53,7 @@ static void warn(struct zipccl_replay_result *r, const char *format, ...)
 static void add_settings(const struct zipccl_replay_state *state, struct zipccl_replay_result *r)
 {
     static const char *const what[] = {
-        "port loads: no contention between collectives",
+        "port loads: groups of a set share NICs, no other contention",
         "flows: parallel tasks that share links and GPUs max-min",
         "messages: every rank runs its plans; payload by pointer, sizes from the samples"};
     const struct zipccl_cluster_setting *s;

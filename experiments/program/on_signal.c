@@ -97,6 +97,17 @@ void zipccl_on_signal_remove_trace(const char *path)
     arm();
 }
 
+void zipccl_on_signal_remove_scratch(const char *made)
+{
+    zipccl_on_signal_keep();
+    SET(before, "%s/trace.jsonl.%ld-", made, (long)getpid());
+    SET(after, ".tmp");
+    SET(single, "%s/trace.jsonl", made);
+    SET(folder, "%s", made);
+    n = before[0] != '\0' ? TRACE_NAMES : 0;
+    arm();
+}
+
 void zipccl_on_signal_remove_export(const char *prefix, uint32_t nranks, const char *made)
 {
     zipccl_on_signal_keep();

@@ -17,6 +17,9 @@ void zipccl_on_signal_remove(const char *path);
 /* Remove what zipccl_trace_writer_open() made for a trace at 'path'. */
 void zipccl_on_signal_remove_trace(const char *path);
 
+/* Remove a trace called trace.jsonl in 'made', finished or not, and that folder. */
+void zipccl_on_signal_remove_scratch(const char *made);
+
 /* Remove what zipccl_export_chakra() made for 'nranks' ranks at 'prefix', and 'folder' (or NULL). */
 void zipccl_on_signal_remove_export(const char *prefix, uint32_t nranks, const char *folder);
 

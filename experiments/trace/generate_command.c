@@ -7,6 +7,7 @@
 
 #include "experiments/trace/generate_options.h"
 #include "experiments/trace/generate_print.h"
+#include "experiments/trace/generate_set.h"
 #include "experiments/program/open_cluster.h"
 #include "experiments/program/on_signal.h"
 #include "experiments/program/output.h"
@@ -41,24 +42,14 @@ static zipccl_status list_models(const char *given, struct zipccl_error *error)
 static zipccl_status fill_in(struct zipccl_generate_options *o, struct zipccl_error *error)
 {
     struct zipccl_workload *w = &o->workload;
-    uint64_t rest = (uint64_t)w->tp * w->pp * w->cp, gpus = (uint64_t)o->gpus;
 
-    if (gpus > 0 && w->dp > 1)
+    if (o->gpus > 0 && w->dp > 1)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--gpus and --dp exclude each other");
-    if (gpus > 0 && (gpus < rest || gpus % rest != 0))
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "--gpus %" PRIu64 " is no multiple of tp x pp x cp = %" PRIu64, gpus,
-                           rest);
-    if (gpus > 0)
-        w->dp = (uint32_t)(gpus / rest);
-    if (w->global_batch == 0)
-        w->global_batch = w->micro_batch * w->dp * (w->pp > 1 ? 4 * w->pp : 1);
+    ZIPCCL_TRY(zipccl_generate_fill(w, (uint64_t)o->gpus, error));
     if (o->sync_given && !o->sync)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--sync is for --workload weight-sync");
     if (o->sync && w->kind == ZIPCCL_WORKLOAD_TRAIN)
         w->kind = ZIPCCL_WORKLOAD_SYNC_BROADCAST;
-    if ((w->peak_flops > 0) != (w->mfu > 0))
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT, "--peak and --mfu go together");
     return ZIPCCL_OK;
 }
 

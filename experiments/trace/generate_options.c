@@ -6,6 +6,7 @@
 #include "experiments/trace/generate_options.h"
 
 #include "experiments/program/program.h"
+#include "experiments/trace/generate_set.h"
 #include "models/units.h"
 
 #include <errno.h>
@@ -138,106 +139,41 @@ static error_t set_number(const char *option, const char *text, enum zipccl_unit
     return ECANCELED;
 }
 
-static error_t set_overlap(char *list, struct zipccl_workload *w)
+/* Options that 'generate_set.h' has, by their long names; false for another key. */
+static bool set_named(int key, const char *arg, struct zipccl_generate_options *o, error_t *failed)
 {
-    static const char *const words[] = {"grad", "param", "p2p",  "shared",
-                                        "tp",   "a2a",   "none", NULL};
-    char *rest = NULL;
+    struct zipccl_error error = {""};
+    const char *name = NULL;
 
-    w->overlap_grad = w->overlap_param = w->overlap_p2p = w->overlap_shared = false;
-    w->overlap_tp = w->overlap_a2a = false;
-    for (char *word = strtok_r(list, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        int which = choose("--overlap", word, words);
-
-        if (which < 0)
-            return ECANCELED;
-        w->overlap_grad |= which == 0;
-        w->overlap_param |= which == 1;
-        w->overlap_p2p |= which == 2;
-        w->overlap_shared |= which == 3;
-        w->overlap_tp |= which == 4;
-        w->overlap_a2a |= which == 5;
-    }
-    return 0;
+    for (size_t i = 0; i < sizeof option_table / sizeof *option_table; i++)
+        if (option_table[i].key == key && option_table[i].name != NULL)
+            name = option_table[i].name;
+    if (name == NULL)
+        return false;
+    zipccl_status status =
+        zipccl_generate_set(&o->workload, name, arg != NULL ? arg : "true", &error);
+    if (status == ZIPCCL_ERR_ARG)
+        return false;
+    if (status != ZIPCCL_OK)
+        zipccl_usage_error(program, "trace generate: --%s%s %s", name,
+                           error.text[0] == '\'' ? "" : ":", error.text);
+    *failed = status == ZIPCCL_OK ? 0 : ECANCELED;
+    return true;
 }
 
-/* Options that count something; 0 for another key. */
-static bool set_count(int key, const char *arg, struct zipccl_generate_options *o, error_t *failed)
-{
-    struct zipccl_workload *w = &o->workload;
-    const struct {
-        int key;
-        const char *name;
-        uint32_t *u32;
-        uint64_t *u64;
-        double max;
-    } table[] = {
-        {KEY_TP, "--tp", &w->tp, NULL, 1 << 20},
-        {KEY_PP, "--pp", &w->pp, NULL, 1 << 20},
-        {KEY_DP, "--dp", &w->dp, NULL, 1 << 20},
-        {KEY_CP, "--cp", &w->cp, NULL, 1 << 20},
-        {KEY_EP, "--ep", &w->ep, NULL, 1 << 20},
-        {KEY_ETP, "--etp", &w->etp, NULL, 1 << 20},
-        {KEY_SHARD, "--shard", &w->shard, NULL, 1 << 20},
-        {KEY_VPP, "--vpp", &w->vpp, NULL, 1 << 20},
-        {KEY_PER_NODE, "--ranks-per-node", &w->ranks_per_node, NULL, 1 << 20},
-        {KEY_SEQ, "--seq", NULL, &w->seq, 1 << 26},
-        {KEY_MICRO, "--micro-batch", NULL, &w->micro_batch, 1 << 20},
-        {KEY_GLOBAL, "--global-batch", NULL, &w->global_batch, 1 << 30},
-        {KEY_BUCKET, "--bucket", NULL, &w->bucket, 1e12},
-    };
-
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        double value = 0;
-
-        if (table[i].key != key)
-            continue;
-        *failed = set_number(table[i].name, arg, ZIPCCL_UNIT_COUNT, 1, table[i].max, &value);
-        if (table[i].u32 != NULL)
-            *table[i].u32 = (uint32_t)value;
-        else
-            *table[i].u64 = (uint64_t)value;
-        return true;
-    }
-    return false;
-}
-
-/* Options of which one of several words is meant. */
+/* Options of which one of several words is meant, and that are the program's own. */
 static bool set_word(int key, char *arg, struct zipccl_generate_options *o, error_t *failed)
 {
-    static const char *const shardings[] = {"ddp",   "zero1",          "zero2", "fsdp",
-                                            "zero3", "fsdp-noreshard", NULL};
-    static const enum zipccl_workload_sharding values[] = {
-        ZIPCCL_SHARD_DDP,  ZIPCCL_SHARD_ZERO1, ZIPCCL_SHARD_ZERO2,
-        ZIPCCL_SHARD_FSDP, ZIPCCL_SHARD_FSDP,  ZIPCCL_SHARD_NORESHARD};
-    static const char *const recomputes[] = {"none", "selective", "full", NULL};
-    static const char *const attentions[] = {"fused", "plain", NULL};
-    static const char *const dtypes[] = {"bf16", "fp32", NULL};
     static const char *const kinds[] = {"train", "weight-sync", NULL};
-    static const char *const routes[] = {"rank", "node", NULL};
     static const char *const ways[] = {"broadcast", "all-gather", NULL};
-    struct zipccl_workload *w = &o->workload;
     int i = -1;
 
     switch (key) {
-    case KEY_SHARDING:
-        i = choose("--sharding", arg, shardings);
-        w->sharding = values[i < 0 ? 0 : i];
-        break;
-    case KEY_RECOMPUTE:
-        i = choose("--recompute", arg, recomputes);
-        w->recompute = (enum zipccl_workload_recompute)i;
-        break;
-    case KEY_ATTENTION:
-        w->plain_attention = (i = choose("--attention", arg, attentions)) == 1;
-        break;
-    case KEY_GRAD_DTYPE: w->fp32_reduce = (i = choose("--grad-dtype", arg, dtypes)) == 1; break;
-    case KEY_DISPATCH: w->node_dispatch = (i = choose("--dispatch", arg, routes)) == 1; break;
     case KEY_WORKLOAD: o->sync = (i = choose("--workload", arg, kinds)) == 1; break;
     case KEY_SYNC:
         o->sync_given = true;
         i = choose("--sync", arg, ways);
-        w->kind = i == 1 ? ZIPCCL_WORKLOAD_SYNC_GATHER : ZIPCCL_WORKLOAD_SYNC_BROADCAST;
+        o->workload.kind = i == 1 ? ZIPCCL_WORKLOAD_SYNC_GATHER : ZIPCCL_WORKLOAD_SYNC_BROADCAST;
         break;
     default: return false;
     }
@@ -258,17 +194,17 @@ static error_t set_once(const char *option, const char **slot, const char *arg)
 
 static error_t set_rest(int key, char *arg, struct zipccl_generate_options *o)
 {
-    struct zipccl_workload *w = &o->workload;
-
     switch (key) {
     case KEY_GPUS: return set_number("--gpus", arg, ZIPCCL_UNIT_COUNT, 1, 1 << 20, &o->gpus);
-    case KEY_IMBALANCE:
-        return set_number("--imbalance", arg, ZIPCCL_UNIT_NONE, 1, 1 << 20, &w->imbalance);
-    case KEY_PEAK: return set_number("--peak", arg, ZIPCCL_UNIT_FLOPS, 1e9, 1e18, &w->peak_flops);
-    case KEY_MFU: return set_number("--mfu", arg, ZIPCCL_UNIT_NONE, 0.001, 1, &w->mfu);
+    case KEY_PER_NODE: {
+        double value = 0;
+        error_t failed = set_number("--ranks-per-node", arg, ZIPCCL_UNIT_COUNT, 1, 1 << 20, &value);
+
+        o->workload.ranks_per_node = (uint32_t)value;
+        return failed;
+    }
     case KEY_MEMORY:
         return set_number("--gpu-memory", arg, ZIPCCL_UNIT_BYTES, 1e6, 1e15, &o->gpu_memory);
-    case KEY_OVERLAP: return set_overlap(arg, w);
     case 's':
         if (o->nsets == ZIPCCL_GENERATE_MAX_SETS) {
             zipccl_usage_error(program, "trace generate: more than %d --set options",
@@ -297,14 +233,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     error_t failed = 0;
 
     switch (key) {
-    case KEY_SP: o->workload.sp = true; return 0;
-    case KEY_FP8: o->workload.fp8_dispatch = true; return 0;
     case KEY_UNROLL: o->workload.unroll = true; return 0;
     case KEY_ESTIMATE: o->estimate = true; return 0;
     case 'q': o->quiet = true; return 0;
     default: break;
     }
-    if (set_count(key, arg, o, &failed) || set_word(key, arg, o, &failed))
+    if (set_named(key, arg, o, &failed) || set_word(key, arg, o, &failed))
         return failed;
     return set_rest(key, arg, o);
 }

@@ -5,6 +5,8 @@
  */
 #include "experiments/trace/generate_print.h"
 
+#include "experiments/trace/generate_set.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -79,18 +81,9 @@ void zipccl_generate_print(const struct zipccl_workload *w,
 /* Dense bf16 peaks of datasheets, for MFU; the cluster's gpu.flops is what kernels reach. */
 static double peak_of(const struct zipccl_workload *w, const struct zipccl_cluster *cluster)
 {
-    static const struct {
-        const char *name;
-        double flops;
-    } peaks[] = {{"A100", 312e12}, {"A800", 312e12}, {"H100", 989e12},  {"H800", 989e12},
-                 {"H200", 989e12}, {"H20", 148e12},  {"B200", 2250e12}, {"MI300X", 1307e12}};
-
     if (w->peak_flops > 0)
         return w->peak_flops;
-    for (size_t i = 0; cluster != NULL && i < sizeof peaks / sizeof *peaks; i++)
-        if (strncmp(cluster->gpu_name, peaks[i].name, strlen(peaks[i].name)) == 0)
-            return peaks[i].flops;
-    return 0;
+    return cluster != NULL ? zipccl_generate_peak(cluster->gpu_name) : 0;
 }
 
 static void print_bound(const struct zipccl_workload *w, const struct zipccl_workload_estimate *e,

@@ -169,6 +169,25 @@ static void test_first_failure(void)
     expect("a failure ends the rest", good);
 }
 
+/* One refuses, one dies, the third goes on; what it finds stands. */
+static void test_each(void)
+{
+    static int results[NVALUES];
+    struct zipccl_child_failure kept[3];
+    struct zipccl_child_task tasks[3] = {{refuse, NULL, NULL, 0}, {die, NULL, NULL, 0}};
+    struct zipccl_error error = {""};
+    uint32_t last = 0;
+    int input = 7;
+
+    tasks[2] = (struct zipccl_child_task){square, &input, results, sizeof(results)};
+    expect("failures are kept",
+           zipccl_child_run_each(tasks, 3, 1, kept, count, &last, &error) == ZIPCCL_OK &&
+               last == 3 && kept[0].status == ZIPCCL_ERR_INPUT &&
+               strcmp(kept[0].error.text, "no such thing") == 0 &&
+               kept[1].status == ZIPCCL_ERR_INTERNAL && kept[2].status == ZIPCCL_OK &&
+               results[NVALUES - 1] == 49);
+}
+
 int main(void)
 {
     test_killed(SIGKILL);
@@ -181,6 +200,7 @@ int main(void)
     test_failure(refuse, ZIPCCL_ERR_INPUT, "no such thing");
     test_failure(die, ZIPCCL_ERR_INTERNAL, "by signal 9");
     test_failure(leave, ZIPCCL_ERR_INTERNAL, "exit code 3");
+    test_each();
     expect("no tasks", zipccl_child_run(NULL, 0, 2, NULL, NULL, NULL) == ZIPCCL_OK);
     return failures != 0;
 }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "sim/pricing.h"
+#include "sim/sharing.h"
 #include "sim/tests/toy.h"
 
 #include <criterion/criterion.h>
@@ -33,13 +34,10 @@ static void add(struct priced *p, enum zipccl_op op, uint64_t count, const char 
     e->nsamples = 1;
 }
 
-static void price(struct priced *p, double ratio, double delta)
+static void price_as(struct priced *p, double ratio, const struct zipccl_scenario *scenario)
 {
-    struct zipccl_scenario scenario;
     struct zipccl_error error = {""};
 
-    zipccl_scenario_init(&scenario);
-    scenario.ratio_delta = delta;
     p->cluster = toy_cluster();
     /* Long latencies: exact messages, whose sizes travel first, are the dearer ones. */
     p->cluster.nic_alpha_s = p->cluster.nvlink_alpha_s = 2e-3;
@@ -48,8 +46,17 @@ static void price(struct priced *p, double ratio, double delta)
     cr_assert_eq(zipccl_program_create(&p->toy.trace, &p->cluster, p->samples, &p->program, &error),
                  ZIPCCL_OK, "%s", error.text);
     cr_assert_eq(
-        zipccl_pricing_create(p->program, &p->cluster, &scenario, p->samples, &p->pricing, &error),
+        zipccl_pricing_create(p->program, &p->cluster, scenario, p->samples, &p->pricing, &error),
         ZIPCCL_OK, "%s", error.text);
+}
+
+static void price(struct priced *p, double ratio, double delta)
+{
+    struct zipccl_scenario scenario;
+
+    zipccl_scenario_init(&scenario);
+    scenario.ratio_delta = delta;
+    price_as(p, ratio, &scenario);
 }
 
 static const struct zipccl_price *compressed(const struct priced *p, size_t event)
@@ -134,4 +141,63 @@ Test(pricing, calls_of_one_count_share_a_class)
     cr_assert(compressed(&p, 1)->overflows_settled && !compressed(&p, 0)->overflows_settled);
     cr_assert_gt(compressed(&p, 0)->wire_bytes / 8, compressed(&p, 2)->wire_bytes / 9);
     done(&p);
+}
+
+/* Halves of which each has two ranks on each node: {0, 2, 4, 6} and {1, 3, 5, 7}. */
+static void interleave(struct priced *p)
+{
+    memset(p, 0, sizeof(*p));
+    toy_init(&p->toy, 8);
+    for (uint32_t r = 0; r < 8; r++)
+        p->toy.ranks[16 + r] = r % 4 * 2 + r / 4;
+    p->toy.groups[1].ranks = p->toy.ranks + 16;
+}
+
+Test(sharing, counts_groups_of_a_set_on_the_same_nic)
+{
+    struct zipccl_cluster cluster = toy_cluster();
+    struct priced p;
+    double sharing;
+
+    interleave(&p);
+    cr_assert_eq(zipccl_nic_sharing(&cluster, &p.toy.groups[1], &sharing), ZIPCCL_OK);
+    cr_assert_eq(sharing, 2);
+    /* One NIC a GPU: each group has its own. */
+    cluster.nics_per_node = 4;
+    zipccl_nic_sharing(&cluster, &p.toy.groups[1], &sharing);
+    cr_assert_eq(sharing, 1);
+    /* All ranks in one group; halves that are nodes, and use no NIC. */
+    cluster.nics_per_node = 1;
+    zipccl_nic_sharing(&cluster, &p.toy.groups[0], &sharing);
+    cr_assert_eq(sharing, 1);
+    p.toy.groups[1].ranks = p.toy.ranks;
+    zipccl_nic_sharing(&cluster, &p.toy.groups[1], &sharing);
+    cr_assert_eq(sharing, 1);
+}
+
+/* The closed form has no contention of its own: two groups on a NIC have half of it each. */
+Test(sharing, halves_the_nic_at_t0_where_two_groups_share_it)
+{
+    struct zipccl_scenario scenario;
+    struct priced shared, alone;
+
+    zipccl_scenario_init(&scenario);
+    scenario.flows = false;
+    interleave(&shared);
+    add(&shared, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
+    shared.toy.events[0].group = 1;
+    price_as(&shared, 1.5, &scenario);
+    /* Flows see contention by themselves, so their prices are of a group alone. */
+    scenario.flows = true;
+    scenario.nic_factor = 0.5;
+    interleave(&alone);
+    add(&alone, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
+    alone.toy.events[0].group = 1;
+    price_as(&alone, 1.5, &scenario);
+    for (uint32_t part = 0; part < 2; part++)
+        cr_assert_float_eq(
+            zipccl_pricing_get(shared.pricing, &shared.program->events[0], part, 0)->total_s,
+            zipccl_pricing_get(alone.pricing, &alone.program->events[0], part, 0)->total_s, 1e-12);
+    done(&shared);
+    done(&alone);
 }
