@@ -20,25 +20,43 @@ static zipccl_status nomem(struct zipccl_error *error)
     return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
 }
 
+/* The largest divisor of 'n' that is at most 'most'. */
+static uint32_t divisor(uint32_t n, uint32_t most)
+{
+    uint32_t d = most < n ? most : n;
+
+    while (d > 1 && n % d != 0)
+        d--;
+    return d > 0 ? d : 1;
+}
+
+/* What makes 'c' as large as a trace of 'n' ranks: as few and as full nodes as there can be. */
+static void name_settings(uint32_t n, const struct zipccl_cluster *c, char *out, size_t size)
+{
+    uint32_t per_node = divisor(n, c->gpus_per_node), used;
+
+    used = (uint32_t)snprintf(out, size, "--set nodes=%u", n / per_node);
+    if (per_node != c->gpus_per_node)
+        used += (uint32_t)snprintf(out + used, size - used, " --set gpus_per_node=%u", per_node);
+    if (per_node % c->nics_per_node != 0)
+        snprintf(out + used, size - used, " --set nic.per_node=%u",
+                 divisor(per_node, c->nics_per_node));
+}
+
 static zipccl_status check_world(const struct zipccl_trace *trace, const struct zipccl_cluster *c,
                                  struct zipccl_error *error)
 {
     uint64_t gpus = (uint64_t)c->nodes * c->gpus_per_node;
+    char settings[128];
 
     if (trace->header.nranks == gpus)
         return ZIPCCL_OK;
-    if (trace->header.nranks % c->gpus_per_node == 0)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; add --set "
-                           "nodes=%u to give it %u",
-                           trace->header.name, trace->header.nranks, c->name, c->nodes,
-                           c->gpus_per_node, trace->header.nranks / c->gpus_per_node,
-                           trace->header.nranks);
+    name_settings(trace->header.nranks, c, settings, sizeof settings);
     return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                       "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; set nodes and "
-                       "gpus_per_node so that they give %u",
+                       "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; add %s to give it "
+                       "%u, or --map GROUP=SIZE to take the trace to more ranks",
                        trace->header.name, trace->header.nranks, c->name, c->nodes,
-                       c->gpus_per_node, trace->header.nranks);
+                       c->gpus_per_node, settings, trace->header.nranks);
 }
 
 /* Which ranks of the world run 'e', into p->runs. */

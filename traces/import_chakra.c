@@ -119,7 +119,7 @@ static zipccl_status import(struct reading *r, const struct zipccl_importer *all
     if (r->k.world < 2)
         return zipccl_fail(all->error, ZIPCCL_ERR_INPUT,
                            "%s: the file of one rank, and no groups, expected the files of all "
-                           "ranks, comm_group.json beside them, or option nranks",
+                           "ranks, comm_group.json beside them, or the number of ranks (--ranks N)",
                            r->paths[0]);
     return kineto_finish(&r->k);
 }

@@ -107,7 +107,8 @@ static zipccl_status find_world(struct kineto_import *k, const struct kineto_fil
     if (world == 0) {
         world = least_world(f, rank);
         world = k->importer->npaths > world ? k->importer->npaths : world;
-        if (o->likely_nranks >= world)
+        /* Files of several ranks are those of all, unless their groups need more. */
+        if (o->likely_nranks >= world && (k->importer->npaths == 1 || world > k->importer->npaths))
             world = o->likely_nranks;
         ZIPCCL_TRY(zipccl_import_count(&at, true, "world", 0, 1,
                                        "the file does not tell the number of ranks: taken to be "
@@ -228,8 +229,9 @@ static zipccl_status check_file(struct kineto_import *k, const struct kineto_fil
     if (f->nkernels == 0)
         return zipccl_place_fail(
             &place,
-            "%" PRIu64 " events, none of them a kernel of a GPU%s%s%s, expected NCCL kernels: "
-            "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+            "%" PRIu64 " events, none of them a kernel of a GPU%s%s%s, expected NCCL kernels: on "
+            "GPUs record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; a job on "
+            "CPUs (gloo, MPI) is recorded by traces/capture, see docs/capture.md",
             f->nevents, f->backend[0] != '\0' ? " (backend " : "", f->backend,
             f->backend[0] != '\0' ? ")" : "");
     return zipccl_place_fail(&place,
