@@ -129,6 +129,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
     struct zipccl_importer ranks = *importer;
     struct reading r = {.k = {.importer = &ranks,
                               .what = "Chakra execution trace",
+                              .rank_of_name = rank_of_name,
                               .provenance = "imported from Chakra execution traces",
                               .generator = "traces/import_chakra 1",
                               .nstreams = 2}};

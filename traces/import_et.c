@@ -89,6 +89,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
                               .what = "PyTorch execution trace",
                               .provenance = "imported from execution traces of PyTorch: no times",
                               .generator = "traces/import_et 1",
+                              .rank_of_name = number_of_name,
                               .nstreams = 1};
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 

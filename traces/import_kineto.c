@@ -96,6 +96,24 @@ static uint64_t least_world(const struct kineto_file *f, uint64_t rank)
     return least;
 }
 
+/*
+ * The world of files that do not tell it and need 'least' ranks.  Several files are all ranks or most
+ * of them, as their names tell; one, or a few, may be of a cluster that is as large as likely.
+ */
+static uint64_t likely_world(const struct kineto_import *k, uint64_t least)
+{
+    uint64_t world = least, likely = k->importer->options->likely_nranks;
+    size_t n = k->importer->npaths;
+
+    for (size_t i = 0; k->rank_of_name != NULL && n > 1 && i < n; i++) {
+        int64_t rank = k->rank_of_name(k->importer->paths[i]);
+
+        world = rank >= 0 && (uint64_t)rank >= world ? (uint64_t)rank + 1 : world;
+    }
+    world = n > world ? n : world;
+    return likely >= world && (n == 1 || 2 * n < world) ? likely : world;
+}
+
 /* The size of the world: what the first file says, or --ranks, or what its groups need. */
 static zipccl_status find_world(struct kineto_import *k, const struct kineto_file *f, uint64_t rank)
 {
@@ -105,11 +123,7 @@ static zipccl_status find_world(struct kineto_import *k, const struct kineto_fil
     uint64_t world = f->world > 0 ? (uint64_t)f->world : o->nranks;
 
     if (world == 0) {
-        world = least_world(f, rank);
-        world = k->importer->npaths > world ? k->importer->npaths : world;
-        /* Files of several ranks are those of all, unless their groups need more. */
-        if (o->likely_nranks >= world && (k->importer->npaths == 1 || world > k->importer->npaths))
-            world = o->likely_nranks;
+        world = likely_world(k, least_world(f, rank));
         ZIPCCL_TRY(zipccl_import_count(&at, true, "world", 0, 1,
                                        "the file does not tell the number of ranks: taken to be "
                                        "%" PRIu64 "; option nranks sets another",
@@ -374,6 +388,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
                               .what = "PyTorch profile",
                               .provenance = "imported from files of the PyTorch profiler (Kineto)",
                               .generator = "traces/import_kineto 1",
+                              .rank_of_name = rank_of_name,
                               .nstreams = 1};
     const char **paths = malloc((importer->npaths + 1) * sizeof *paths);
     zipccl_status status = ZIPCCL_ERR_NOMEM;

@@ -111,6 +111,8 @@ done
 refuses "has 4 ranks" "$zipccl" replay four -c a100-8x8-200g
 refuses "--set nodes=1 --set gpus_per_node=4 to give it 4" "$zipccl" replay four -c a100-8x8-200g
 refuses "gpus_per_node=4 --set nic.per_node=4 to give it 4" "$zipccl" replay four -c h100-8x8-400g
+rm four/rank1.json
+works "ranks without file (1x)" "$zipccl" trace info four
 works "taken to be 4" "$zipccl" replay four -c a100-8x8-200g -f t0 --set nodes=1 --set gpus_per_node=4
 refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
 refuses "files to import (.json, .json.gz, .et or .et.gz)" "$zipccl" replay folder_without -c laptop
