@@ -159,7 +159,9 @@ static void add_warnings(const struct zipccl_replay_state *state, struct zipccl_
         warn(r, "the trace comes from nodes of %u ranks, the cluster has %u GPUs a node", per_node,
              state->cluster.gpus_per_node);
     if (r->source_share[ZIPCCL_RATIO_MODEL] > 0.01)
-        warn(r, "%.1f %% of bytes have no sample: generated Gaussian data stood in for them",
+        warn(r,
+             "%.1f %% of bytes have no sample: generated Gaussian data stood in for them; "
+             "docs/capture.md tells how to record some",
              100 * r->source_share[ZIPCCL_RATIO_MODEL]);
 }
 

@@ -485,11 +485,24 @@ static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
             result->measured ? "measured" : "simulated", raw * 1e3, 100 * (raw / recorded - 1));
 }
 
+/* A log of calls has no times: what it gives must not be read as a training step. */
+static void print_no_compute(const struct zipccl_replay_result *result, FILE *out)
+{
+    const struct zipccl_result_step *raw = &result->steps[ZIPCCL_STEP_RAW];
+
+    if (!result->measured && raw->present && !(raw->compute_s > 0) && raw->exposed_s > 0)
+        fputs(
+            " No compute: the trace is communication alone, so nothing hides it, and end to end is "
+            "no speedup of a training step.\n",
+            out);
+}
+
 static void print_reasons(const struct zipccl_replay_result *result, FILE *out)
 {
     print_recorded(result, out);
     print_spread(result, out);
     print_why(result, out);
+    print_no_compute(result, out);
     if (result->adaptive_note[0] != '\0')
         fprintf(out, " Adaptive: %s.\n", result->adaptive_note);
     print_how_sure(result, out);

@@ -251,6 +251,21 @@ static char *render_changed(struct zipccl_replay_result *result,
     return render(result, SUMMARY);
 }
 
+Test(report_reasons, says_where_there_is_no_compute)
+{
+    struct zipccl_replay_result result;
+    char *text;
+
+    zipccl_example_result(&result);
+    text = render(&result, TABLE);
+    expect_not(text, "No compute");
+    free(text);
+    result.steps[ZIPCCL_STEP_RAW].compute_s = 0;
+    text = render(&result, TABLE);
+    expect(text, "No compute: the trace is communication alone");
+    free(text);
+}
+
 Test(report_reasons, are_in_lines_of_a_hundred_columns)
 {
     struct zipccl_replay_result result;
