@@ -113,12 +113,10 @@ static const char doc[] =
     "  zipccl replay folder_of_profiler_files --cluster h100-8x8-400g\n\n"
     "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. A file of "
     "another tool ('zipccl trace import --help' lists formats), or a folder with the profiler's "
-    "file of each rank, is imported first, and what had to "
-    "be assumed is printed. Several traces "
-    "are replayed one after the other; -J, --csv, --html and --perfetto then are refused, since "
-    "each file "
-    "holds "
-    "one result.\n\n"
+    "file of each rank, is imported first, and what had to be assumed is printed. Files of the "
+    "ranks of a step, given by name, are one step if they stand in one folder. Other traces are "
+    "replayed one after the other; -J, --csv, --html and --perfetto then are refused, since each "
+    "file holds one result.\n\n"
     "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. A result file appears whole or "
     "not at all.";
 
