@@ -161,7 +161,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
 
 const struct zipccl_import_format zipccl_import_chakra = {
     .name = "chakra",
-    .about = "Chakra execution trace: .et or JSON, one file a rank, comm_group.json beside them",
+    .about = "Chakra: .et or JSON, one file a rank, and comm_group.json",
     .detect = detect,
     .run = run,
 };

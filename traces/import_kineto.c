@@ -417,8 +417,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
 
 const struct zipccl_import_format zipccl_import_kineto = {
     .name = "kineto",
-    .about = "trace of the PyTorch profiler: JSON or .json.gz, one file a rank; execution traces "
-             "beside them tell what they cut",
+    .about = "PyTorch profiler: JSON or .json.gz, one file a rank",
     .detect = detect,
     .run = run,
 };

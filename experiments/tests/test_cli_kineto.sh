@@ -49,6 +49,8 @@ for command in info check; do
     refuses "cut.json:" "$zipccl" trace $command cut.json
     refuses "unexpected argument" "$zipccl" trace $command step.jsonl one.json
 done
+refuses "zipccl trace import one.json" "$zipccl" trace rescale one.json --map world=16 -o x.jsonl
+refuses "zipccl trace import step" "$zipccl" trace export chakra step -o x
 works "one.json: ok" "$zipccl" trace check one.json
 works '"ranks": 8' "$zipccl" trace info step -J -
 [ "$(head -c 1 out)" = "{" ] || failed "trace info -J - prints more than JSON"

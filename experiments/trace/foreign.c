@@ -6,9 +6,6 @@
 #include "experiments/trace/foreign.h"
 
 #include "experiments/trace/import_print.h"
-#include "traces/import.h"
-#include "traces/trace.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +199,21 @@ zipccl_status zipccl_foreign_explain(const char *path, zipccl_status status,
         zipccl_import_detect(path, format, sizeof format, &known) == ZIPCCL_ERR_INPUT)
         return zipccl_fail(error, status, "%.400s; and no trace either", known.text);
     return zipccl_fail(error, status, "%s", why->text);
+}
+
+zipccl_status zipccl_foreign_load(const char *path, struct zipccl_trace **out,
+                                  struct zipccl_error *error)
+{
+    struct zipccl_error why = {""};
+    zipccl_status status;
+
+    if (zipccl_foreign_is(path))
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%.200s: a file to import, expected a trace: zipccl trace import %.200s "
+                           "-o TRACE.jsonl.gz makes one",
+                           path, path);
+    status = zipccl_trace_load(path, out, &why);
+    return status == ZIPCCL_OK ? status : zipccl_foreign_explain(path, status, &why, error);
 }
 
 /* What 'print' says of 'file', which people know as 'path'. */

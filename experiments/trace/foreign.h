@@ -10,6 +10,7 @@
 
 #include "experiments/trace/inspect.h"
 #include "traces/import.h"
+#include "traces/trace.h"
 
 /* What is to be imported together, and what a folder holds besides. */
 struct zipccl_foreign_files {
@@ -50,6 +51,13 @@ bool zipccl_foreign_joins(const char *const *paths, size_t npaths);
  */
 zipccl_status zipccl_foreign_explain(const char *path, zipccl_status status,
                                      const struct zipccl_error *why, struct zipccl_error *error);
+
+/*
+ * Load the trace at 'path', for commands that import nothing: what is foreign is refused with the
+ * command that makes a trace of it, else as zipccl_trace_load() and zipccl_foreign_explain().
+ */
+zipccl_status zipccl_foreign_load(const char *path, struct zipccl_trace **out,
+                                  struct zipccl_error *error);
 
 /*
  * Import 'paths', which are foreign, and inspect the trace that it gives, as zipccl_inspect() does;

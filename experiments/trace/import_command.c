@@ -183,9 +183,8 @@ static void make_doc(char *out, size_t size)
                  "count. traces/IMPORT.md tells what is read and what such files get wrong.\n\n"
                  "Examples:\n"
                  "  zipccl trace import workload.txt -o workload.jsonl.gz\n"
-                 "  zipccl trace import kineto rank0.pt.trace.json.gz rank1.pt.trace.json.gz -o "
-                 "step.jsonl.gz\n"
-                 "  zipccl trace import folder_of_profiler_files -o step.jsonl.gz --strict\n"
+                 "  zipccl trace import step/rank*.json.gz -o step.jsonl.gz\n"
+                 "  zipccl trace import kineto step -o step.jsonl.gz --strict\n"
                  "  zipccl trace import simai workload.txt -o w.jsonl --ranks 128 --dtype bf16\n\n"
                  "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. The trace appears "
                  "whole or not at all.");

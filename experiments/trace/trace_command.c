@@ -35,21 +35,17 @@ static const struct argp_option option_table[] = {
 
 static const char doc[] =
     "Look at training traces, and make them from files of other tools."
-    "\v  info TRACE               what it is, its groups, events and samples; the whole "
-    "trace is read and checked\n"
-    "  check TRACE              whether it is whole, and what it lacks; exit code 2 if it is "
-    "broken\n"
-    "                           (both take what 'import' knows too, a file or a folder, and tell "
-    "what had to be assumed)\n"
-    "  generate ... -o OUT      make up a step from a model and a parallelism; 'zipccl trace "
-    "generate --help'\n"
-    "  models                   the bundled models, with their parameters\n"
-    "  import FILE... -o OUT    make a trace; 'zipccl trace import --help' lists formats and "
-    "options\n"
-    "  export FORMAT TRACE -o PREFIX\n"
-    "                           write a trace as files of other tools (chakra)\n"
-    "  rescale TRACE --ranks N -o OUT\n"
-    "                           the same for more or fewer data-parallel ranks";
+    "\v  info TRACE        what it is, its groups, events and samples\n"
+    "  check TRACE       whether it is whole, and what it lacks\n"
+    "                    (both also take what 'import' knows, a file or a folder,\n"
+    "                    and tell what had to be assumed)\n"
+    "  import FILE...    make a trace of other tools' files\n"
+    "  generate          make up a step from a model and a parallelism\n"
+    "  models            the bundled models, with their parameters\n"
+    "  rescale TRACE     the same for more or fewer ranks\n"
+    "  export FORMAT     write a trace as files of other tools (chakra)\n\n"
+    "'zipccl trace import --help' and so on tell more. Exit code 2: the trace is broken, or the "
+    "usage is wrong.";
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
