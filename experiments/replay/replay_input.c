@@ -98,9 +98,7 @@ static zipccl_status import_paths(const char *const *paths, size_t npaths,
     if (status == ZIPCCL_OK)
         status = zipccl_foreign_note(&files, &input->report, error);
     zipccl_foreign_free(&files);
-    /* A profile or a log has no tensors at all; a SimAI workload says by --samples what it moves. */
-    if (status == ZIPCCL_OK && options->samples == NULL &&
-        strcmp(input->report.format, "simai") != 0)
+    if (status == ZIPCCL_OK && options->samples == NULL)
         status = bind_bundled(input, error);
     return status;
 }

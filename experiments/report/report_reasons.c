@@ -434,7 +434,8 @@ static void print_interval(const struct zipccl_replay_result *result, FILE *out)
 
     if (i == NULL || !(i->low_ratio > 0))
         return;
-    if (strcmp(i->low_class, i->high_class) == 0)
+    if (strcmp(i->low_class, i->high_class) == 0 && !(i->low_speedup < i->high_speedup) &&
+        !(i->low_speedup > i->high_speedup))
         fprintf(out,
                 " Ratios: the trace has no tensors; a class of captured samples stands in: %s, "
                 "%.2f. It is the only one of the trace's types, so that the speedup has no "
@@ -443,7 +444,8 @@ static void print_interval(const struct zipccl_replay_result *result, FILE *out)
     else
         fprintf(out,
                 " Ratios: the trace has no tensors; classes of captured samples stand in. If all "
-                "were like the lowest, %.2f (%s): %.2fx; the highest, %.2f (%s): %.2fx.",
+                "were like the lowest class of their type, %.2f (%s): %.2fx; the highest, %.2f "
+                "(%s): %.2fx.",
                 i->low_ratio, i->low_class, i->low_speedup, i->high_ratio, i->high_class,
                 i->high_speedup);
     fputs(" To record your own: docs/importing.md, \"Samples\", then --samples FILE.\n", out);
