@@ -23,7 +23,7 @@ target_link_libraries(zipccl_program PUBLIC zipccl_models zipccl_traces PRIVATE 
 zipccl_part(zipccl_analysis analysis document.c)
 target_link_libraries(zipccl_analysis PUBLIC zipccl_core PRIVATE zipccl::yajl m)
 
-zipccl_part(zipccl_programs experiments program/program.c program/json_notes.c program/json_put.c ranks/launch.c program/on_signal.c
+zipccl_part(zipccl_programs experiments program/fold.c program/program.c program/json_notes.c program/json_put.c ranks/launch.c program/on_signal.c
     program/output.c program/progress.c report/report_table.c report/report_reasons.c report/report_json.c report/report_csv.c)
 target_link_libraries(zipccl_programs PUBLIC zipccl_core PRIVATE zipccl_analysis zipccl::yajl m)
 target_compile_definitions(zipccl_programs PRIVATE

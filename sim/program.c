@@ -20,25 +20,57 @@ static zipccl_status nomem(struct zipccl_error *error)
     return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "out of memory");
 }
 
+/* The largest divisor of 'n' that is at most 'most'. */
+static uint32_t divisor(uint32_t n, uint32_t most)
+{
+    uint32_t d = most < n ? most : n;
+
+    while (d > 1 && n % d != 0)
+        d--;
+    return d > 0 ? d : 1;
+}
+
+/* What makes 'c' as large as a trace of 'n' ranks: as few and as full nodes as there can be. */
+static void name_settings(uint32_t n, const struct zipccl_cluster *c, char *out, size_t size)
+{
+    uint32_t per_node = divisor(n, c->gpus_per_node), used;
+
+    used = (uint32_t)snprintf(out, size, "--set nodes=%u", n / per_node);
+    if (per_node != c->gpus_per_node)
+        used += (uint32_t)snprintf(out + used, size - used, " --set gpus_per_node=%u", per_node);
+    if (per_node % c->nics_per_node != 0)
+        snprintf(out + used, size - used, " --set nic.per_node=%u",
+                 divisor(per_node, c->nics_per_node));
+}
+
+/* How a group of all ranks grows or shrinks to 'nranks'; where there is none, the form of it. */
+static const char *name_map(const struct zipccl_trace_header *h, uint64_t nranks, char *out,
+                            size_t size)
+{
+    for (uint32_t i = 0; i < h->ngroups; i++)
+        if (h->groups[i].size == h->nranks && nranks <= UINT32_MAX &&
+            strlen(h->groups[i].name) < 20) {
+            snprintf(out, size, "%s=%" PRIu64, h->groups[i].name, nranks);
+            return out;
+        }
+    return "GROUP=SIZE";
+}
+
 static zipccl_status check_world(const struct zipccl_trace *trace, const struct zipccl_cluster *c,
                                  struct zipccl_error *error)
 {
     uint64_t gpus = (uint64_t)c->nodes * c->gpus_per_node;
+    char settings[128], map[64];
 
     if (trace->header.nranks == gpus)
         return ZIPCCL_OK;
-    if (trace->header.nranks % c->gpus_per_node == 0)
-        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                           "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; add --set "
-                           "nodes=%u to give it %u",
-                           trace->header.name, trace->header.nranks, c->name, c->nodes,
-                           c->gpus_per_node, trace->header.nranks / c->gpus_per_node,
-                           trace->header.nranks);
+    name_settings(trace->header.nranks, c, settings, sizeof settings);
     return zipccl_fail(error, ZIPCCL_ERR_INPUT,
-                       "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; set nodes and "
-                       "gpus_per_node so that they give %u",
+                       "trace %.100s has %u ranks, cluster %s has %u x %u GPUs; add %s to give it "
+                       "%u, or --map %.40s to take the trace to %" PRIu64,
                        trace->header.name, trace->header.nranks, c->name, c->nodes,
-                       c->gpus_per_node, trace->header.nranks);
+                       c->gpus_per_node, settings, trace->header.nranks,
+                       name_map(&trace->header, gpus, map, sizeof map), gpus);
 }
 
 /* Which ranks of the world run 'e', into p->runs. */

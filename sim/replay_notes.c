@@ -152,14 +152,16 @@ static void add_warnings(const struct zipccl_replay_state *state, struct zipccl_
              "rests on a baseline that is off",
              1e3 * raw, 1e3 * recorded, 100 * (raw / recorded - 1));
     /* Counters and norms are always there; they matter once they are a share of the bytes. */
-    if (r->raw_dtype_bytes > 0.001 * all)
-        warn(r, "%.1f MB per rank went raw because the codec does not cover %s yet",
-             r->raw_dtype_bytes / 1e6, r->raw_dtypes);
+    if (r->raw_dtype_bytes > 0.01 * all)
+        warn(r, "%.0f %% of the bytes went raw because the codec does not cover %s yet",
+             100 * r->raw_dtype_bytes / all, r->raw_dtypes);
     if (per_node > 0 && per_node != state->cluster.gpus_per_node)
         warn(r, "the trace comes from nodes of %u ranks, the cluster has %u GPUs a node", per_node,
              state->cluster.gpus_per_node);
     if (r->source_share[ZIPCCL_RATIO_MODEL] > 0.01)
-        warn(r, "%.1f %% of bytes have no sample: generated Gaussian data stood in for them",
+        warn(r,
+             "%.1f %% of bytes have no sample: generated Gaussian data stood in for them; "
+             "docs/capture.md tells how to record some",
              100 * r->source_share[ZIPCCL_RATIO_MODEL]);
 }
 

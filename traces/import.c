@@ -177,6 +177,8 @@ static zipccl_status detect(const char *path, const struct zipccl_import_format 
     *out = format_of(head, (size_t)n);
     if (*out != NULL)
         return ZIPCCL_OK;
+    if (n > 1 && (memcmp(head, "\xff\xfe", 2) == 0 || memcmp(head, "\xfe\xff", 2) == 0))
+        return unknown_format(path, 0, "text in UTF-16, as Windows writes it, not UTF-8", error);
     return unknown_format(path, 0, "a file of no known format", error);
 }
 
@@ -195,16 +197,25 @@ zipccl_status zipccl_import_detect(const char *path, char *format, size_t size,
     return ZIPCCL_OK;
 }
 
-/* That of the first file; execution traces are given beside profiler files too. */
+/* That of the first file; execution traces are given beside profiler files too, others alone. */
 static zipccl_status detect_all(const char *const *paths, size_t npaths,
                                 const struct zipccl_import_format **out, struct zipccl_error *error)
 {
-    const struct zipccl_import_format *other;
+    const struct zipccl_import_format *other, *first;
 
-    ZIPCCL_TRY(detect(paths[0], out, error));
-    for (size_t i = 1; i < npaths && *out == &zipccl_import_et; i++)
-        if (detect(paths[i], &other, NULL) == ZIPCCL_OK && other == &zipccl_import_kineto)
+    ZIPCCL_TRY(detect(paths[0], &first, error));
+    *out = first;
+    for (size_t i = 1; i < npaths; i++) {
+        struct zipccl_place place = {paths[i], 0, error};
+
+        if (detect(paths[i], &other, NULL) != ZIPCCL_OK || other == first)
+            continue;
+        if (other != &zipccl_import_et && first != &zipccl_import_et)
+            return zipccl_place_fail(&place, "a file of format %s, expected %s as %.160s is",
+                                     other->name, first->name, paths[0]);
+        if (other == &zipccl_import_kineto)
             *out = other;
+    }
     return ZIPCCL_OK;
 }
 

@@ -119,7 +119,7 @@ static zipccl_status import(struct reading *r, const struct zipccl_importer *all
     if (r->k.world < 2)
         return zipccl_fail(all->error, ZIPCCL_ERR_INPUT,
                            "%s: the file of one rank, and no groups, expected the files of all "
-                           "ranks, comm_group.json beside them, or option nranks",
+                           "ranks, comm_group.json beside them, or the number of ranks (--ranks N)",
                            r->paths[0]);
     return kineto_finish(&r->k);
 }
@@ -129,6 +129,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
     struct zipccl_importer ranks = *importer;
     struct reading r = {.k = {.importer = &ranks,
                               .what = "Chakra execution trace",
+                              .rank_of_name = rank_of_name,
                               .provenance = "imported from Chakra execution traces",
                               .generator = "traces/import_chakra 1",
                               .nstreams = 2}};
@@ -160,7 +161,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
 
 const struct zipccl_import_format zipccl_import_chakra = {
     .name = "chakra",
-    .about = "Chakra execution trace: .et or JSON, one file a rank, comm_group.json beside them",
+    .about = "Chakra: .et or JSON, one file a rank, and comm_group.json",
     .detect = detect,
     .run = run,
 };

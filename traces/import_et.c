@@ -41,7 +41,9 @@ static zipccl_status check_file(const struct kineto_import *k, const struct kine
     return zipccl_place_fail(
         &at,
         "%" PRIu64 " nodes, none of them a call of communication, expected \"record_param_comms\": "
-        "record a step of more than one rank with torch.profiler.ExecutionTraceObserver",
+        "record a step of more than one rank with torch.profiler.ExecutionTraceObserver, over "
+        "NCCL; "
+        "a job on CPUs (gloo, MPI) is recorded by traces/capture, see docs/capture.md",
         f->nevents);
 }
 
@@ -87,6 +89,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
                               .what = "PyTorch execution trace",
                               .provenance = "imported from execution traces of PyTorch: no times",
                               .generator = "traces/import_et 1",
+                              .rank_of_name = number_of_name,
                               .nstreams = 1};
     zipccl_status status = ZIPCCL_ERR_NOMEM;
 

@@ -96,6 +96,24 @@ static uint64_t least_world(const struct kineto_file *f, uint64_t rank)
     return least;
 }
 
+/*
+ * The world of files that do not tell it and need 'least' ranks.  Several files are all ranks or most
+ * of them, as their names tell; one, or a few, may be of a cluster that is as large as likely.
+ */
+static uint64_t likely_world(const struct kineto_import *k, uint64_t least)
+{
+    uint64_t world = least, likely = k->importer->options->likely_nranks;
+    size_t n = k->importer->npaths;
+
+    for (size_t i = 0; k->rank_of_name != NULL && n > 1 && i < n; i++) {
+        int64_t rank = k->rank_of_name(k->importer->paths[i]);
+
+        world = rank >= 0 && (uint64_t)rank >= world ? (uint64_t)rank + 1 : world;
+    }
+    world = n > world ? n : world;
+    return likely >= world && (n == 1 || 2 * n < world) ? likely : world;
+}
+
 /* The size of the world: what the first file says, or --ranks, or what its groups need. */
 static zipccl_status find_world(struct kineto_import *k, const struct kineto_file *f, uint64_t rank)
 {
@@ -105,10 +123,7 @@ static zipccl_status find_world(struct kineto_import *k, const struct kineto_fil
     uint64_t world = f->world > 0 ? (uint64_t)f->world : o->nranks;
 
     if (world == 0) {
-        world = least_world(f, rank);
-        world = k->importer->npaths > world ? k->importer->npaths : world;
-        if (o->likely_nranks >= world)
-            world = o->likely_nranks;
+        world = likely_world(k, least_world(f, rank));
         ZIPCCL_TRY(zipccl_import_count(&at, true, "world", 0, 1,
                                        "the file does not tell the number of ranks: taken to be "
                                        "%" PRIu64 "; option nranks sets another",
@@ -228,8 +243,9 @@ static zipccl_status check_file(struct kineto_import *k, const struct kineto_fil
     if (f->nkernels == 0)
         return zipccl_place_fail(
             &place,
-            "%" PRIu64 " events, none of them a kernel of a GPU%s%s%s, expected NCCL kernels: "
-            "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+            "%" PRIu64 " events, none of them a kernel of a GPU%s%s%s, expected NCCL kernels: on "
+            "GPUs record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; a job on "
+            "CPUs (gloo, MPI) is recorded by traces/capture, see docs/capture.md",
             f->nevents, f->backend[0] != '\0' ? " (backend " : "", f->backend,
             f->backend[0] != '\0' ? ")" : "");
     return zipccl_place_fail(&place,
@@ -372,6 +388,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
                               .what = "PyTorch profile",
                               .provenance = "imported from files of the PyTorch profiler (Kineto)",
                               .generator = "traces/import_kineto 1",
+                              .rank_of_name = rank_of_name,
                               .nstreams = 1};
     const char **paths = malloc((importer->npaths + 1) * sizeof *paths);
     zipccl_status status = ZIPCCL_ERR_NOMEM;
@@ -400,8 +417,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
 
 const struct zipccl_import_format zipccl_import_kineto = {
     .name = "kineto",
-    .about = "trace of the PyTorch profiler: JSON or .json.gz, one file a rank; execution traces "
-             "beside them tell what they cut",
+    .about = "PyTorch profiler: JSON or .json.gz, one file a rank",
     .detect = detect,
     .run = run,
 };

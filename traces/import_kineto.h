@@ -234,6 +234,7 @@ struct kineto_rank {
 struct kineto_import {
     const struct zipccl_importer *importer;
     const char *what, *provenance, *generator; /* for the trace's header */
+    int64_t (*rank_of_name)(const char *path); /* -1: the name does not tell; NULL: none does */
     struct zipccl_arena arena;
     uint32_t world;
     size_t nranks;

@@ -405,7 +405,7 @@ static zipccl_status run(const struct zipccl_importer *importer)
 
 const struct zipccl_import_format zipccl_import_nccl = {
     .name = "nccl",
-    .about = "debug log of NCCL or RCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL)",
+    .about = "log of NCCL or RCCL (NCCL_DEBUG_SUBSYS=INIT,COLL)",
     .detect = detect,
     .run = run,
 };

@@ -38,7 +38,7 @@ static void print_samples(const struct zipccl_trace_info *info, const char *path
     size_t shown = 0;
 
     if (path == NULL) {
-        fprintf(out, "samples   none\n");
+        fprintf(out, "samples   none (docs/capture.md tells how to record some)\n");
         return;
     }
     fprintf(out, "samples   %s: %zu tensors, %.1f MB\n", path, info->ntensors,
@@ -72,6 +72,22 @@ static void print_rows(const struct zipccl_trace_info *info, const struct zipccl
             "counts size.\n");
 }
 
+static void print_compute(const struct zipccl_trace_info *info, FILE *out)
+{
+    fprintf(out, "compute   ");
+    if (info->nwith_flops > 0)
+        fprintf(out,
+                "%" PRIu64 " events with flops: %.6g TFLOP and %.6g GB of memory traffic a rank%s",
+                info->nwith_flops, info->flops / 1e12, info->hbm_bytes / 1e9,
+                info->nwith_duration > 0 ? "; " : "");
+    if (info->nwith_duration > 0)
+        fprintf(out, "%" PRIu64 " events with durations: %.6g s", info->nwith_duration,
+                info->duration_s);
+    if (info->nwith_flops == 0 && info->nwith_duration == 0)
+        fprintf(out, "none: communication alone");
+    fputc('\n', out);
+}
+
 static void print_info(const struct zipccl_trace_info *info,
                        const struct zipccl_trace_reader *reader, FILE *out)
 {
@@ -82,11 +98,7 @@ static void print_info(const struct zipccl_trace_info *info,
             "events    %" PRIu64 " lines: %" PRIu64 " compute and %" PRIu64
             " collective after loops and repeats\n",
             info->nevents, info->ncompute, info->ncollective);
-    fprintf(out,
-            "compute   %.6g TFLOP and %.6g GB of memory traffic a rank; %" PRIu64
-            " events with flops, %" PRIu64 " with durations (%.6g s)\n",
-            info->flops / 1e12, info->hbm_bytes / 1e9, info->nwith_flops, info->nwith_duration,
-            info->duration_s);
+    print_compute(info, out);
     if (info->ncommunication > 0)
         fprintf(out,
                 "other     %" PRIu64 " communication events of which only the time is known "
@@ -95,8 +107,10 @@ static void print_info(const struct zipccl_trace_info *info,
     if (h->recorded_step_s >= 0)
         fprintf(out, "recorded  step %.6g s, collectives %.6g s\n", h->recorded_step_s,
                 info->recorded_s);
-    else
+    else if (info->recorded_s > 0)
         fprintf(out, "recorded  no step time, collectives %.6g s\n", info->recorded_s);
+    else
+        fprintf(out, "recorded  no times to compare a replay with\n");
     print_samples(info, zipccl_trace_samples_path(reader), out);
     print_rows(info, h, out);
 }

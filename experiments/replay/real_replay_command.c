@@ -523,8 +523,8 @@ static int run(struct options *options)
     if (status == ZIPCCL_OK)
         status = zipccl_state_files_check(&options->replay.state, &error);
     if (status == ZIPCCL_OK)
-        status = zipccl_replay_input_load(options->trace, &import, options->map, options->nmap, 0,
-                                          &input, &error);
+        status = zipccl_replay_input_load(&options->trace, 1, &import, options->map, options->nmap,
+                                          0, &input, &error);
     if (status == ZIPCCL_OK) {
         take_from_trace(options, input.trace);
         status = zipccl_real_world_open(&options->world, &world, &error);

@@ -7,6 +7,7 @@
 
 #include "analysis/report_html.h"
 #include "experiments/trace/import_options.h"
+#include "experiments/trace/foreign.h"
 #include "experiments/trace/import_print.h"
 #include "experiments/program/open_cluster.h"
 #include "experiments/program/output.h"
@@ -47,6 +48,7 @@ struct options {
     const char *cluster, *cluster_dir;
     const char *files[NUM_FILES];
     bool quiet, summary, steps_only;
+    bool joined;                        /* 'traces' are the ranks of one step */
     bool perfetto_mode, perfetto_ranks; /* given */
     struct zipccl_replay_options replay;
     struct zipccl_import_options import;
@@ -119,12 +121,10 @@ static const char doc[] =
     "  zipccl replay folder_of_profiler_files --cluster h100-8x8-400g\n\n"
     "A trace is a .jsonl or .jsonl.gz file, or a folder that holds trace.jsonl[.gz]. A file of "
     "another tool ('zipccl trace import --help' lists formats), or a folder with the profiler's "
-    "file of each rank, is imported first, and what had to "
-    "be assumed is printed. Several traces "
-    "are replayed one after the other; -J, --csv, --html and --perfetto then are refused, since "
-    "each file "
-    "holds "
-    "one result.\n\n"
+    "file of each rank, is imported first, and what had to be assumed is printed. Files of the "
+    "ranks of a step, given by name, are one step if they stand in one folder. Other traces are "
+    "replayed one after the other; -J, --csv, --html and --perfetto then are refused, since each "
+    "file holds one result.\n\n"
     "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. A result file appears whole or "
     "not at all.";
 
@@ -308,7 +308,8 @@ static int check_options(struct options *options)
     if (options->cluster == NULL)
         return zipccl_usage_error(options->program,
                                   "replay: no --cluster given; 'zipccl cluster list' names some");
-    if (options->ntraces > 1 && files)
+    options->joined = zipccl_foreign_joins(options->traces, options->ntraces);
+    if (options->ntraces > 1 && !options->joined && files)
         return zipccl_usage_error(
             options->program,
             "replay: -J, --csv, --html and --perfetto hold one result: give one trace at a time");
@@ -340,7 +341,8 @@ static zipccl_status check_outputs(const struct options *options,
         ZIPCCL_TRY(zipccl_output_check(&outputs[i], options->files[i], error));
     for (int i = 0; i < NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], zipccl_cluster_path(cluster), error));
-        ZIPCCL_TRY(zipccl_output_spare_trace(&outputs[i], options->traces[0], error));
+        for (size_t k = 0; k < options->ntraces; k++)
+            ZIPCCL_TRY(zipccl_output_spare_trace(&outputs[i], options->traces[k], error));
         for (int k = 0; k < i; k++)
             ZIPCCL_TRY(zipccl_output_differ(&outputs[i], &outputs[k], error));
     }
@@ -455,8 +457,8 @@ static zipccl_status simulate(const struct options *options, const struct zipccl
     return status;
 }
 
-static zipccl_status replay_one(const struct options *options, const char *path,
-                                const struct zipccl_cluster_file *file,
+static zipccl_status replay_one(const struct options *options, const char *const *paths,
+                                size_t npaths, const struct zipccl_cluster_file *file,
                                 struct zipccl_output *outputs, struct zipccl_error *error)
 {
     struct zipccl_replay_result *result = NULL;
@@ -465,9 +467,9 @@ static zipccl_status replay_one(const struct options *options, const char *path,
     zipccl_status status = ZIPCCL_OK;
 
     ZIPCCL_TRY(zipccl_cluster_get(file, &cluster, error));
-    ZIPCCL_TRY(zipccl_replay_input_load(path, &options->import, options->maps, options->nmaps,
-                                        (uint64_t)cluster.nodes * cluster.gpus_per_node, &input,
-                                        error));
+    ZIPCCL_TRY(
+        zipccl_replay_input_load(paths, npaths, &options->import, options->maps, options->nmaps,
+                                 (uint64_t)cluster.nodes * cluster.gpus_per_node, &input, error));
     for (int i = 0; status == ZIPCCL_OK && i < NUM_FILES; i++)
         status = zipccl_output_spare(&outputs[i], input.trace->samples_path, error);
     if (status == ZIPCCL_OK)
@@ -494,10 +496,12 @@ static int run(const struct options *options)
 
     if (status == ZIPCCL_OK)
         status = check_outputs(options, cluster, outputs, &error);
-    for (size_t i = 0; status == ZIPCCL_OK && i < options->ntraces; i++) {
+    size_t n = options->joined ? options->ntraces : 1;
+
+    for (size_t i = 0; status == ZIPCCL_OK && i < options->ntraces; i += n) {
         if (i > 0 && !options->quiet)
             putchar('\n');
-        status = replay_one(options, options->traces[i], cluster, outputs, &error);
+        status = replay_one(options, &options->traces[i], n, cluster, outputs, &error);
     }
     zipccl_cluster_close(cluster);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK

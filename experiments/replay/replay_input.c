@@ -5,6 +5,7 @@
  */
 #include "experiments/replay/replay_input.h"
 
+#include "experiments/trace/foreign.h"
 #include "experiments/trace/import_options.h"
 #include "experiments/program/program.h"
 #include "experiments/program/relative_path.h"
@@ -16,44 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-
-static bool is_known(const char *path)
-{
-    char format[ZIPCCL_IMPORT_NAME_SIZE];
-
-    return zipccl_import_detect(path, format, sizeof format, NULL) == ZIPCCL_OK;
-}
-
-/*
- * A regular file that one of the importers knows, or a folder with one and without a trace; what
- * is no trace either is left to its reader.
- */
-static bool is_foreign(const char *path)
-{
-    struct zipccl_trace_reader *reader;
-    char **files = NULL;
-    bool found = false;
-    struct stat info;
-    size_t n = 0;
-
-    if (stat(path, &info) != 0)
-        return false;
-    if (S_ISREG(info.st_mode))
-        return is_known(path);
-    if (!S_ISDIR(info.st_mode))
-        return false;
-    if (zipccl_trace_open(path, &reader, NULL) == ZIPCCL_OK) {
-        zipccl_trace_close(reader);
-        return false;
-    }
-    if (zipccl_import_files(path, &files, &n, NULL) == ZIPCCL_OK)
-        found = is_known(files[0]);
-    zipccl_import_files_free(files, n);
-    return found;
-}
 
 /* Bytes of calls that have a class in 'file'. */
 static double covered(const struct zipccl_trace *trace, const struct zipccl_safetensors *file)
@@ -121,36 +85,22 @@ static zipccl_status bind_bundled(struct zipccl_replay_input *input, struct zipc
     return ZIPCCL_OK;
 }
 
-static zipccl_status import_path(const char *path, const struct zipccl_import_options *options,
-                                 struct zipccl_replay_input *input, struct zipccl_error *error)
+static zipccl_status import_paths(const char *const *paths, size_t npaths,
+                                  const struct zipccl_import_options *options,
+                                  struct zipccl_replay_input *input, struct zipccl_error *error)
 {
-    char **files = NULL;
-    size_t n = 0;
-    zipccl_status status = zipccl_import_files(path, &files, &n, error);
+    struct zipccl_foreign_files files;
+    zipccl_status status = zipccl_foreign_list(paths, npaths, &files, error);
 
     if (status == ZIPCCL_OK)
-        status = zipccl_import_to_memory(NULL, (const char *const *)files, n, options,
+        status = zipccl_import_to_memory(NULL, (const char *const *)files.names, files.n, options,
                                          &input->report, &input->trace, error);
-    zipccl_import_files_free(files, n);
-    /* A profile or a log has no tensors at all; a SimAI workload says by --samples what it moves. */
-    if (status == ZIPCCL_OK && options->samples == NULL &&
-        strcmp(input->report.format, "simai") != 0)
+    if (status == ZIPCCL_OK)
+        status = zipccl_foreign_note(&files, &input->report, error);
+    zipccl_foreign_free(&files);
+    if (status == ZIPCCL_OK && options->samples == NULL)
         status = bind_bundled(input, error);
     return status;
-}
-
-/* What is neither a trace nor to be imported, and known all the same, is told better than by a reader. */
-static zipccl_status refuse_known(const char *path, struct zipccl_error *error)
-{
-    char format[ZIPCCL_IMPORT_NAME_SIZE];
-    struct zipccl_error why = {""};
-    struct stat info;
-
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
-        zipccl_import_detect(path, format, sizeof format, &why) != ZIPCCL_ERR_INPUT ||
-        (strstr(why.text, "a tar archive") == NULL && strstr(why.text, "nccl-tests") == NULL))
-        return ZIPCCL_OK;
-    return zipccl_fail(error, ZIPCCL_ERR_INPUT, "%s", why.text);
 }
 
 /* Tensors that a trace names and that are not there: told here, where it is known who names them. */
@@ -164,40 +114,16 @@ static zipccl_status check_samples(const struct zipccl_trace *trace, struct zipc
                        trace->path, trace->header.samples, trace->samples_path, strerror(errno));
 }
 
-/* Something that begins as no trace does, plain or gzip. */
-static bool begins_otherwise(const char *path)
-{
-    gzFile file = gzopen(path, "rb");
-    int first = ' ';
-
-    while (file != NULL && (first == ' ' || first == '\n' || first == '\t' || first == '\r'))
-        first = gzgetc(file);
-    if (file != NULL)
-        gzclose(file);
-    return file != NULL && first >= 0 && first != '{';
-}
-
 /* A folder may hold a trace or profiler files; the reader of traces knows of the former alone. */
 static zipccl_status load_trace(const char *path, struct zipccl_trace **out,
                                 struct zipccl_error *error)
 {
     struct zipccl_error why = {""};
-    zipccl_status status = zipccl_trace_load(path, out, &why);
+    zipccl_status status;
 
-    if (status == ZIPCCL_OK)
-        return status;
-    if (strstr(why.text, ": a folder without trace.jsonl") != NULL)
-        return zipccl_fail(error, status,
-                           "%.300s: a folder without trace.jsonl or trace.jsonl.gz and without "
-                           "files to import (.json, .json.gz, .et or .et.gz), expected one",
-                           path);
-    if (status == ZIPCCL_ERR_INPUT && begins_otherwise(path)) {
-        char format[ZIPCCL_IMPORT_NAME_SIZE];
-
-        if (zipccl_import_detect(path, format, sizeof format, &why) == ZIPCCL_ERR_INPUT)
-            return zipccl_fail(error, status, "%.400s; and no trace either", why.text);
-    }
-    return zipccl_fail(error, status, "%s", why.text);
+    ZIPCCL_TRY(zipccl_foreign_explain(path, ZIPCCL_OK, &why, error));
+    status = zipccl_trace_load(path, out, &why);
+    return status == ZIPCCL_OK ? status : zipccl_foreign_explain(path, status, &why, error);
 }
 
 static void swap(char **a, char **b)
@@ -263,7 +189,6 @@ static zipccl_status load_own(const char *path, const struct zipccl_import_optio
 
     others.nranks = 0; /* means something here too */
     given = zipccl_import_first_given(&others);
-    ZIPCCL_TRY(refuse_known(path, error));
     ZIPCCL_TRY(load_trace(path, &input->trace, error));
     status = given == NULL
                  ? check_samples(input->trace, error)
@@ -276,7 +201,7 @@ static zipccl_status load_own(const char *path, const struct zipccl_import_optio
     return status;
 }
 
-zipccl_status zipccl_replay_input_load(const char *path,
+zipccl_status zipccl_replay_input_load(const char *const *paths, size_t npaths,
                                        const struct zipccl_import_options *options,
                                        const char *const *map, size_t nmap, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
@@ -286,12 +211,12 @@ zipccl_status zipccl_replay_input_load(const char *path,
     struct zipccl_import_options import = *options;
 
     memset(input, 0, sizeof *input);
-    if (!is_foreign(path))
-        return load_own(path, options, map, nmap, input, error);
+    if (npaths == 1 && !zipccl_foreign_is(paths[0]))
+        return load_own(paths[0], options, map, nmap, input, error);
     input->imported = true;
     /* The cluster is as large as what the map makes of the trace, and says nothing of the file. */
     import.likely_nranks = nmap > 0 ? 0 : ngpus <= UINT32_MAX ? (uint32_t)ngpus : 0;
-    zipccl_status status = import_path(path, &import, input, error);
+    zipccl_status status = import_paths(paths, npaths, &import, input, error);
 
     if (status == ZIPCCL_OK)
         status = rescale(&ranks, &input->trace, error);

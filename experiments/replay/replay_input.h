@@ -20,8 +20,8 @@ struct zipccl_replay_input {
 };
 
 /*
- * Load 'path', importing it if it is of another tool, or a folder of files of one.  What has no
- * tensors then gets the bundled classes of samples, where its report is of a profiler.
+ * Load 'paths', importing them if they are of another tool, or a folder of files of one; several are
+ * ranks of one step (zipccl_foreign_joins() in trace/foreign.h).  What has no tensors then gets the bundled classes of samples, where its report is of a profiler.
  *
  * options  'nranks' is the world of a file to import that does not say it; a trace is taken to that
  *          many ranks (traces/rescale.h), along the groups that grow when nobody says which
@@ -30,7 +30,7 @@ struct zipccl_replay_input {
  * ZIPCCL_ERR_INPUT also if it is a trace and other options are given, which then mean nothing; else as
  * zipccl_trace_load() and zipccl_import_to_memory().
  */
-zipccl_status zipccl_replay_input_load(const char *path,
+zipccl_status zipccl_replay_input_load(const char *const *paths, size_t npaths,
                                        const struct zipccl_import_options *options,
                                        const char *const *map, size_t nmap, uint64_t ngpus,
                                        struct zipccl_replay_input *input,

@@ -6,6 +6,7 @@
 #include "experiments/replay/replay_interval.h"
 
 #include "sim/samples.h"
+#include "traces/info.h"
 #include "traces/safetensors.h"
 
 #include <stdio.h>
@@ -23,19 +24,29 @@ static bool class_of(const char *name, char *out, size_t size)
     return n > 0 && snprintf(out, size, "class:%.*s", (int)n, name) < (int)size;
 }
 
-static bool moves(const struct zipccl_trace *trace, enum zipccl_dtype dtype)
+/* Bytes of the trace's calls in 'dtype'. */
+static double moved(const struct zipccl_trace *trace, enum zipccl_dtype dtype)
 {
-    for (size_t i = 0; i < trace->nevents; i++)
-        if (trace->events[i].kind == ZIPCCL_EVENT_COLLECTIVE && trace->events[i].dtype == dtype)
-            return true;
-    return false;
+    double nbytes = 0;
+
+    for (size_t i = 0; i < trace->nevents; i++) {
+        const struct zipccl_event *e = &trace->events[i];
+
+        if (e->kind == ZIPCCL_EVENT_COLLECTIVE && e->dtype == dtype)
+            nbytes += (double)zipccl_trace_event_nbytes(&trace->header, e);
+    }
+    return nbytes;
 }
 
-/* Lowest and highest ratio over the classes; none if no class has a type of the trace. */
-static zipccl_status find_ratios(const struct zipccl_trace *trace,
-                                 const struct zipccl_safetensors *file,
-                                 struct zipccl_samples *samples, struct zipccl_result_interval *out,
-                                 struct zipccl_error *error)
+/* The least and the most compressible class of one type. */
+struct classes {
+    char low[64], high[64]; /* "class:PREFIX", empty: none */
+    double low_ratio, high_ratio;
+};
+
+static zipccl_status find_classes(const struct zipccl_safetensors *file, enum zipccl_dtype dtype,
+                                  struct zipccl_samples *samples, struct classes *out,
+                                  struct zipccl_error *error)
 {
     for (size_t i = 0; i < file->ntensors; i++) {
         const struct zipccl_tensor *t = &file->tensors[i];
@@ -44,40 +55,76 @@ static zipccl_status find_ratios(const struct zipccl_trace *trace,
         uint32_t set;
         double ratio;
 
-        if (!t->known || !zipccl_dtype_compressible(t->dtype) || !moves(trace, t->dtype) ||
-            !class_of(t->name, class, sizeof class) ||
-            !zipccl_import_class_fits(file, class, t->dtype))
+        if (!t->known || t->dtype != dtype || !class_of(t->name, class, sizeof class) ||
+            !zipccl_import_class_fits(file, class, dtype))
             continue;
-        ZIPCCL_TRY(zipccl_samples_bind(samples, t->dtype, names, 1, &set, error));
+        ZIPCCL_TRY(zipccl_samples_bind(samples, dtype, names, 1, &set, error));
         zipccl_samples_bytes(samples, set, ZIPCCL_EFFORT_FAST, MEASURED_N, 1, &mean, &longest);
-        ratio = (double)(MEASURED_N * zipccl_dtype_size(t->dtype)) / (double)mean;
-        if (!(out->low_ratio > 0) || ratio < out->low_ratio) {
+        ratio = (double)(MEASURED_N * zipccl_dtype_size(dtype)) / (double)mean;
+        if (out->low[0] == '\0' || ratio < out->low_ratio) {
             out->low_ratio = ratio;
-            snprintf(out->low_class, sizeof out->low_class, "%s", class + strlen("class:"));
+            snprintf(out->low, sizeof out->low, "%s", class);
         }
-        if (ratio > out->high_ratio) {
+        if (out->high[0] == '\0' || ratio > out->high_ratio) {
             out->high_ratio = ratio;
-            snprintf(out->high_class, sizeof out->high_class, "%s", class + strlen("class:"));
+            snprintf(out->high, sizeof out->high, "%s", class);
         }
     }
     return zipccl_samples_check(samples, error);
 }
 
-static zipccl_status speedup_at(const struct zipccl_trace *trace,
-                                const struct zipccl_cluster_file *cluster,
-                                const struct zipccl_replay_options *options, double ratio,
-                                double *out, struct zipccl_error *error)
+/* Classes of each type that is moved; those of the type with most bytes are told. */
+static zipccl_status find_all(const struct zipccl_trace *trace,
+                              const struct zipccl_safetensors *file, struct zipccl_samples *samples,
+                              struct classes all[ZIPCCL_NUM_DTYPES],
+                              struct zipccl_result_interval *out, struct zipccl_error *error)
+{
+    double most = 0;
+
+    for (int d = 0; d < ZIPCCL_NUM_DTYPES; d++) {
+        double nbytes = moved(trace, (enum zipccl_dtype)d);
+
+        if (!(nbytes > 0) || !zipccl_dtype_compressible((enum zipccl_dtype)d))
+            continue;
+        ZIPCCL_TRY(find_classes(file, (enum zipccl_dtype)d, samples, &all[d], error));
+        if (all[d].low[0] == '\0' || nbytes <= most)
+            continue;
+        most = nbytes;
+        out->low_ratio = all[d].low_ratio;
+        out->high_ratio = all[d].high_ratio;
+        strcpy(out->low_class, all[d].low + strlen("class:"));
+        strcpy(out->high_class, all[d].high + strlen("class:"));
+    }
+    return ZIPCCL_OK;
+}
+
+/* The speedup where every call is bound to 'names', by its type; bound as before when it returns. */
+static zipccl_status speedup_with(const struct zipccl_replay_input *input,
+                                  const struct zipccl_cluster_file *cluster,
+                                  const struct zipccl_replay_options *options,
+                                  char *names[ZIPCCL_NUM_DTYPES], double *out,
+                                  struct zipccl_error *error)
 {
     struct zipccl_replay_options replay = *options;
+    struct zipccl_trace *trace = input->trace;
     struct zipccl_replay_result *result;
+    zipccl_status status;
 
-    replay.ratio = ratio > 1 ? ratio : 1;
+    for (size_t i = 0; i < trace->nevents; i++)
+        if (trace->events[i].nsamples > 0)
+            trace->events[i].samples = &names[trace->events[i].dtype];
     replay.raw = replay.adaptive = true;
     replay.compressed = replay.sensitivities = replay.timeline = false;
     /* Every message again, twice, for two numbers of a range: the closed form will do. */
     if (replay.fidelity == ZIPCCL_FIDELITY_T2)
         replay.fidelity = ZIPCCL_FIDELITY_T0;
-    ZIPCCL_TRY(zipccl_replay(trace, cluster, &replay, &result, error));
+    status = zipccl_replay(trace, cluster, &replay, &result, error);
+    for (size_t i = 0; i < trace->nevents; i++)
+        if (trace->events[i].nsamples > 0)
+            trace->events[i].samples =
+                (char **)&input->classes[trace->events[i].op][trace->events[i].dtype];
+    if (status != ZIPCCL_OK)
+        return status;
     *out = result->end_to_end_speedup;
     zipccl_replay_result_destroy(result);
     return ZIPCCL_OK;
@@ -89,6 +136,8 @@ zipccl_status zipccl_replay_interval(const struct zipccl_replay_input *input,
                                      struct zipccl_replay_result *result,
                                      struct zipccl_error *error)
 {
+    struct classes all[ZIPCCL_NUM_DTYPES] = {{"", "", 0, 0}};
+    char *low[ZIPCCL_NUM_DTYPES], *high[ZIPCCL_NUM_DTYPES];
     struct zipccl_result_interval *interval;
     const struct zipccl_safetensors *file;
     struct zipccl_samples *samples;
@@ -100,14 +149,16 @@ zipccl_status zipccl_replay_interval(const struct zipccl_replay_input *input,
     ZIPCCL_TRY(zipccl_safetensors_open(input->trace->samples_path, &file, error));
     status = zipccl_samples_open(input->trace->samples_path, 0, &samples, error);
     if (status == ZIPCCL_OK) {
-        status = find_ratios(input->trace, file, samples, interval, error);
+        status = find_all(input->trace, file, samples, all, interval, error);
         zipccl_samples_close(samples);
     }
     zipccl_safetensors_close(file);
     if (status != ZIPCCL_OK || !(interval->low_ratio > 0))
         return status;
-    ZIPCCL_TRY(speedup_at(input->trace, cluster, options, interval->low_ratio,
-                          &interval->low_speedup, error));
-    return speedup_at(input->trace, cluster, options, interval->high_ratio, &interval->high_speedup,
-                      error);
+    for (int d = 0; d < ZIPCCL_NUM_DTYPES; d++) {
+        low[d] = all[d].low;
+        high[d] = all[d].high;
+    }
+    ZIPCCL_TRY(speedup_with(input, cluster, options, low, &interval->low_speedup, error));
+    return speedup_with(input, cluster, options, high, &interval->high_speedup, error);
 }

@@ -10,9 +10,9 @@
 #include "sim/replay.h"
 
 /*
- * Where 'input' has bundled classes of samples instead of tensors: measure the ratio of each class
- * in the types of the trace, replay with the lowest and the highest, and note both in 'result',
- * which has its import noted.  Else nothing.  Errors as of zipccl_replay().
+ * Where 'input' has bundled classes of samples instead of tensors: measure the ratio of each class,
+ * replay with every call bound to the lowest of its type, then to the highest, and note both in
+ * 'result', which has its import noted; the classes told are those of the type with most bytes.  Else nothing.  Errors as of zipccl_replay().
  */
 zipccl_status zipccl_replay_interval(const struct zipccl_replay_input *input,
                                      const struct zipccl_cluster_file *cluster,

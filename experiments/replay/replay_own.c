@@ -12,15 +12,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-zipccl_status zipccl_replay_input_load(const char *path,
+zipccl_status zipccl_replay_input_load(const char *const *paths, size_t npaths,
                                        const struct zipccl_import_options *options,
                                        const char *const *map, size_t nmap, uint64_t ngpus,
                                        struct zipccl_replay_input *input,
                                        struct zipccl_error *error)
 {
+    const char *path = paths[0];
     struct zipccl_error why = {""};
     zipccl_status status;
 
+    (void)npaths;
     (void)ngpus;
     (void)map;
     memset(input, 0, sizeof *input);

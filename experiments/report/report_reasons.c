@@ -8,8 +8,10 @@
 #include "experiments/report/report.h"
 
 #include "analysis/document.h"
+#include "experiments/program/fold.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A speedup below this is not sold as a gain. */
@@ -119,7 +121,9 @@ static void print_no_gain(const struct zipccl_replay_result *result, FILE *out)
         return;
     }
     fputs("there is little to gain: ", out);
-    if (result->exposed_comm_share < 0.02)
+    if (!(result->exposed_comm_share > 0))
+        fputs("compute hides all communication of the raw step", out);
+    else if (result->exposed_comm_share < 0.02)
         fprintf(out, "only %.2g %% of the raw step is exposed communication",
                 result->exposed_comm_share * 100);
     else if (saved > 1e-9)
@@ -431,12 +435,21 @@ static void print_interval(const struct zipccl_replay_result *result, FILE *out)
 
     if (i == NULL || !(i->low_ratio > 0))
         return;
-    fprintf(out,
-            " Ratios: the trace has no tensors; classes of captured samples stand in. If all were "
-            "like the\n  lowest, %.2f (%s): %.2fx; the highest, %.2f (%s): %.2fx.\n"
-            "  To record your own: docs/importing.md, \"Samples\", then --samples FILE.\n",
-            i->low_ratio, i->low_class, i->low_speedup, i->high_ratio, i->high_class,
-            i->high_speedup);
+    if (strcmp(i->low_class, i->high_class) == 0 && !(i->low_speedup < i->high_speedup) &&
+        !(i->low_speedup > i->high_speedup))
+        fprintf(out,
+                " Ratios: the trace has no tensors; a class of captured samples stands in: %s, "
+                "%.2f. It is the only one of the trace's types, so that the speedup has no "
+                "interval.",
+                i->low_class, i->low_ratio);
+    else
+        fprintf(out,
+                " Ratios: the trace has no tensors; classes of captured samples stand in. If all "
+                "were like the lowest class of their type, %.2f (%s): %.2fx; the highest, %.2f "
+                "(%s): %.2fx.",
+                i->low_ratio, i->low_class, i->low_speedup, i->high_ratio, i->high_class,
+                i->high_speedup);
+    fputs(" To record your own: docs/importing.md, \"Samples\", then --samples FILE.\n", out);
 }
 
 /* How far measured steps lie apart: what differences are worth. */
@@ -475,11 +488,24 @@ static void print_recorded(const struct zipccl_replay_result *result, FILE *out)
             result->measured ? "measured" : "simulated", raw * 1e3, 100 * (raw / recorded - 1));
 }
 
-void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
+/* A log of calls has no times: what it gives must not be read as a training step. */
+static void print_no_compute(const struct zipccl_replay_result *result, FILE *out)
+{
+    const struct zipccl_result_step *raw = &result->steps[ZIPCCL_STEP_RAW];
+
+    if (!result->measured && raw->present && !(raw->compute_s > 0) && raw->exposed_s > 0)
+        fputs(
+            " No compute: the trace is communication alone, so nothing hides it, and end to end is "
+            "no speedup of a training step.\n",
+            out);
+}
+
+static void print_reasons(const struct zipccl_replay_result *result, FILE *out)
 {
     print_recorded(result, out);
     print_spread(result, out);
     print_why(result, out);
+    print_no_compute(result, out);
     if (result->adaptive_note[0] != '\0')
         fprintf(out, " Adaptive: %s.\n", result->adaptive_note);
     print_how_sure(result, out);
@@ -491,4 +517,20 @@ void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
     print_baseline(result, out);
     for (size_t i = 0; i < result->nwarnings; i++)
         fprintf(out, " WARNING: %s\n", result->warnings[i]);
+}
+
+void zipccl_report_reasons(const struct zipccl_replay_result *result, FILE *out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+
+    if (memory == NULL) {
+        print_reasons(result, out);
+        return;
+    }
+    print_reasons(result, memory);
+    if (fclose(memory) == 0)
+        zipccl_fold(text, 2, out);
+    free(text);
 }

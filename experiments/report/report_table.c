@@ -5,6 +5,8 @@
  */
 #include "experiments/report/report.h"
 
+#include "experiments/program/fold.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +301,7 @@ static void print_ratios(const struct zipccl_replay_result *result, FILE *out)
             fprintf(out, "         tensors of %s\n", result->assumptions[i].value);
 }
 
-static void print_inputs(const struct zipccl_replay_result *result, FILE *out)
+static void write_inputs(const struct zipccl_replay_result *result, FILE *out)
 {
     uint64_t calls = 0;
 
@@ -314,6 +316,22 @@ static void print_inputs(const struct zipccl_replay_result *result, FILE *out)
     print_ratios(result, out);
     fprintf(out, "replay   %llu collectives per rank, %.1f s\n\n", (unsigned long long)calls,
             result->wall_s);
+}
+
+static void print_inputs(const struct zipccl_replay_result *result, FILE *out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+
+    if (memory == NULL) {
+        write_inputs(result, out);
+        return;
+    }
+    write_inputs(result, memory);
+    if (fclose(memory) == 0)
+        zipccl_fold(text, 9, out);
+    free(text);
 }
 
 static void print_step_summary(const struct zipccl_replay_result *result, FILE *out)

@@ -281,6 +281,7 @@ works "1 rank, the first" "$zipccl" replay mini.jsonl -c laptop --perfetto few.t
 works "ok" "$timeline" few.trace.json few.json adaptive
 works "64 ranks, the first of every 32 nodes" "$zipccl" replay micro.txt -c laptop --set nodes=2048 \
     -f t0 -J few.json --perfetto few.trace.json
+works "Ratios: the trace has no tensors" "$zipccl" replay stages.txt -c laptop -f t0
 works "all ranks" "$zipccl" replay stages.txt -c laptop -f t0 -J line.json --perfetto line.trace.json \
     --perfetto-ranks all
 works "ok" "$timeline" line.trace.json line.json adaptive

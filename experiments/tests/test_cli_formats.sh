@@ -28,7 +28,7 @@ works "import   aicb: 2 rows" "$zipccl" trace import calls.csv -o calls.jsonl
 works "SIMULATED" "$zipccl" replay calls.csv -c laptop -f t2 --mode raw
 works "pytorch-et: 2 nodes" "$zipccl" trace import step -o step.jsonl
 works "alltoallv" "$zipccl" trace info step.jsonl
-works "SIMULATED" "$zipccl" replay step -c laptop --set gpus_per_node=2 -f t2 --mode raw
+works "SIMULATED" "$zipccl" replay step -c laptop --set nodes=1 --set gpus_per_node=2 -f t2 --mode raw
 refuses "expected 1.0.1 to 1.1.1" "$zipccl" trace import new.json -o x.jsonl
 refuses "zipccl cluster fit" "$zipccl" trace import all_reduce.log -o x.jsonl
 refuses "zipccl cluster fit" "$zipccl" replay all_reduce.log -c laptop

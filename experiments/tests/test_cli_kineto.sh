@@ -41,6 +41,22 @@ works "all_gather" "$zipccl" trace info step.jsonl
 works "7x" "$zipccl" trace import one.json -o one.jsonl.gz
 works "DeepEP" gzip -dc one.jsonl.gz
 
+# What is not imported yet can be looked at, one file, the folder, or all files of the ranks by name.
+for command in info check; do
+    works "late ranks" "$zipccl" trace $command step
+    works "PyTorch profiler" "$zipccl" trace $command step/rank*.json.gz
+    works "ranks without file" "$zipccl" trace $command one.json
+    refuses "cut.json:" "$zipccl" trace $command cut.json
+    refuses "unexpected argument" "$zipccl" trace $command step.jsonl one.json
+done
+refuses "zipccl trace import one.json" "$zipccl" trace rescale one.json --map world=16 -o x.jsonl
+refuses "zipccl trace import step" "$zipccl" trace export chakra step -o x
+works "one.json: ok" "$zipccl" trace check one.json
+works '"ranks": 8' "$zipccl" trace info step -J -
+[ "$(head -c 1 out)" = "{" ] || failed "trace info -J - prints more than JSON"
+refuses "overwrite" "$zipccl" trace info step -J step/rank3.pt.trace.json.gz
+refuses "no known format" "$zipccl" trace info "$tensors"
+
 # The folder is one step; its ratios come from classes of samples, with an interval.
 works "DeepEP, HybridEP or NVSHMEM" "$zipccl" replay --help
 works "Ratios: the trace has no tensors" "$zipccl" replay step -c laptop -J step.json --html step.html
@@ -57,6 +73,9 @@ works "" "$zipccl" replay step -c laptop --samples "$tensors" -q -J own.json
 works "" "$check" own.json import.ratio_interval=null trace.ratio_source_share.class=1
 # The trace that was written replays as the files do.
 works "" "$zipccl" replay step.jsonl -c laptop -q -J again.json
+# So do the files of its folder by name, as one step.
+works "" "$zipccl" replay step/rank*.json.gz -c laptop -q -J named.json
+works "" cmp step.json named.json
 for file in step again; do
     works "" "$check" $file.json totals.calls=1
 done
@@ -73,6 +92,30 @@ tar -czf none.tar.gz folder_without
 refuses "a tar archive without a file of a known format" "$zipccl" trace import none.tar.gz -o x.jsonl
 refuses "a tar archive without a file of a known format" "$zipccl" replay none.tar.gz -c laptop
 refuses "none of them a kernel" "$zipccl" replay other -c laptop
+refuses "docs/capture.md" "$zipccl" replay other -c laptop
+# JSON of something else beside the files is counted, a broken file is not passed over.
+cp -r step beside && echo '{"model_type": "llama"}' >beside/config.json
+works "config.json" "$zipccl" trace import beside -o x.jsonl --name step
+works "" cmp step.jsonl x.jsonl
+rm x.jsonl
+: >beside/rank9.json
+refuses "rank9.json" "$zipccl" trace import beside -o x.jsonl
+printf 'attention_column -1 1\n' >beside/rank9.json
+refuses "rank9.json" "$zipccl" replay beside -c laptop
+iconv -t UTF-16 one.json >wide.json
+refuses "UTF-16" "$zipccl" replay wide.json -c laptop
+# Files of four ranks that do not tell their world are those of four, whatever the cluster.
+mkdir four
+for r in 0 1 2 3; do
+    rank $r 9000 | sed -e 's/"distributedInfo":{[^}]*},//' -e 's/"Group size":8,//' \
+        -e 's/,"Process Group Ranks":"[^"]*"//' >four/rank$r.json
+done
+refuses "has 4 ranks" "$zipccl" replay four -c a100-8x8-200g
+refuses "--set nodes=1 --set gpus_per_node=4 to give it 4" "$zipccl" replay four -c a100-8x8-200g
+refuses "gpus_per_node=4 --set nic.per_node=4 to give it 4" "$zipccl" replay four -c h100-8x8-400g
+rm four/rank1.json
+works "ranks without file (1x)" "$zipccl" trace info four
+works "taken to be 4" "$zipccl" replay four -c a100-8x8-200g -f t0 --set nodes=1 --set gpus_per_node=4
 refuses "expected one or more" "$zipccl" trace import kineto folder_without -o x.jsonl
 refuses "files to import (.json, .json.gz, .et or .et.gz)" "$zipccl" replay folder_without -c laptop
 refuses "expected another than that of" "$zipccl" trace import one.json step -o x.jsonl

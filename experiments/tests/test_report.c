@@ -16,7 +16,20 @@
 
 enum format { TABLE, SUMMARY, JSON, CSV };
 
-/* The result in one of its forms; the caller frees it. */
+/* Put lines that were folded, and go on two columns to the right, together again. */
+static void unfold(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; from++) {
+        if (strncmp(from, "\n  ", 3) == 0 && from[3] != ' ')
+            from += 2;
+        *to++ = *from;
+    }
+    *to = '\0';
+}
+
+/* The result in one of its forms, the table with long lines; the caller frees it. */
 static char *render(const struct zipccl_replay_result *result, enum format format)
 {
     struct zipccl_error error = {""};
@@ -32,6 +45,8 @@ static char *render(const struct zipccl_replay_result *result, enum format forma
     else
         zipccl_report_table(result, format == SUMMARY, out);
     fclose(out);
+    if (format == TABLE || format == SUMMARY)
+        unfold(text);
     return text;
 }
 
@@ -234,6 +249,39 @@ static char *render_changed(struct zipccl_replay_result *result,
 {
     result->sensitivities = sensitivities;
     return render(result, SUMMARY);
+}
+
+Test(report_reasons, says_where_there_is_no_compute)
+{
+    struct zipccl_replay_result result;
+    char *text;
+
+    zipccl_example_result(&result);
+    text = render(&result, TABLE);
+    expect_not(text, "No compute");
+    free(text);
+    result.steps[ZIPCCL_STEP_RAW].compute_s = 0;
+    text = render(&result, TABLE);
+    expect(text, "No compute: the trace is communication alone");
+    free(text);
+}
+
+Test(report_reasons, are_in_lines_of_a_hundred_columns)
+{
+    struct zipccl_replay_result result;
+    size_t n = 0, longest = 0;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &n);
+
+    cr_assert_not_null(out);
+    zipccl_example_result(&result);
+    zipccl_report_reasons(&result, out);
+    fclose(out);
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1)
+        longest = strcspn(line, "\n") > longest ? strcspn(line, "\n") : longest;
+    cr_assert(longest > 80 && longest <= 100, "%zu columns in:\n%s", longest, text);
+    cr_assert_not_null(strstr(text, "\n  "), "nothing goes on in:\n%s", text);
+    free(text);
 }
 
 Test(report_reasons, how_sure_follows_the_sensitivities)

@@ -5,6 +5,7 @@
  */
 #include "experiments/trace/import_command.h"
 
+#include "experiments/trace/foreign.h"
 #include "experiments/trace/import_options.h"
 #include "experiments/trace/import_print.h"
 #include "experiments/program/on_signal.h"
@@ -120,30 +121,6 @@ static zipccl_status check_output(const struct options *options, const char *con
     return ZIPCCL_OK;
 }
 
-/* Files and what is in folders, one after the other; the caller frees. */
-static zipccl_status list_files(const char *const *words, size_t nwords, char ***files, size_t *n,
-                                struct zipccl_error *error)
-{
-    *files = NULL;
-    *n = 0;
-    for (size_t i = 0; i < nwords; i++) {
-        char **more, **all;
-        size_t nmore;
-        zipccl_status status = zipccl_import_files(words[i], &more, &nmore, error);
-
-        all = status == ZIPCCL_OK ? realloc(*files, (*n + nmore) * sizeof *all) : NULL;
-        if (all == NULL) {
-            zipccl_import_files_free(more, nmore);
-            return status != ZIPCCL_OK ? status : zipccl_fail(error, ZIPCCL_ERR_NOMEM, "no memory");
-        }
-        memcpy(all + *n, more, nmore * sizeof *all);
-        free(more);
-        *files = all;
-        *n += nmore;
-    }
-    return ZIPCCL_OK;
-}
-
 static zipccl_status import_files(const struct options *options, const char *format,
                                   char *const *names, size_t n, struct zipccl_import_report *report,
                                   struct zipccl_error *error)
@@ -171,21 +148,22 @@ static int run(const struct options *options)
     bool named = is_format(options->words[0]);
     struct zipccl_import_report report = {.nitems = 0};
     struct zipccl_error error = {""};
-    char **files;
-    size_t nfiles;
-    zipccl_status status = list_files(options->words + (named ? 1 : 0),
-                                      options->nwords - (named ? 1 : 0), &files, &nfiles, &error);
+    struct zipccl_foreign_files files;
+    zipccl_status status = zipccl_foreign_list(options->words + (named ? 1 : 0),
+                                               options->nwords - (named ? 1 : 0), &files, &error);
 
     if (status == ZIPCCL_OK)
-        status =
-            import_files(options, named ? options->words[0] : NULL, files, nfiles, &report, &error);
+        status = import_files(options, named ? options->words[0] : NULL, files.names, files.n,
+                              &report, &error);
+    if (status == ZIPCCL_OK)
+        status = zipccl_foreign_note(&files, &report, &error);
     if (status == ZIPCCL_OK && !options->quiet) {
         zipccl_import_print(&report, stdout);
         printf(" wrote %s (%" PRIu64 " collectives a rank, %" PRIu64 " guesses)\n", options->out,
                report.ncollectives, report.nguesses);
     }
     zipccl_import_report_free(&report);
-    zipccl_import_files_free(files, nfiles);
+    zipccl_foreign_free(&files);
     return status == ZIPCCL_OK ? ZIPCCL_EXIT_OK : zipccl_print_error(program, status, &error);
 }
 
@@ -205,9 +183,8 @@ static void make_doc(char *out, size_t size)
                  "count. traces/IMPORT.md tells what is read and what such files get wrong.\n\n"
                  "Examples:\n"
                  "  zipccl trace import workload.txt -o workload.jsonl.gz\n"
-                 "  zipccl trace import kineto rank0.pt.trace.json.gz rank1.pt.trace.json.gz -o "
-                 "step.jsonl.gz\n"
-                 "  zipccl trace import folder_of_profiler_files -o step.jsonl.gz --strict\n"
+                 "  zipccl trace import step/rank*.json.gz -o step.jsonl.gz\n"
+                 "  zipccl trace import kineto step -o step.jsonl.gz --strict\n"
                  "  zipccl trace import simai workload.txt -o w.jsonl --ranks 128 --dtype bf16\n\n"
                  "Exit code: 0 done, 1 internal failure, 2 wrong input or usage. The trace appears "
                  "whole or not at all.");

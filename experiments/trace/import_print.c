@@ -5,10 +5,12 @@
  */
 #include "experiments/trace/import_print.h"
 
+#include "experiments/program/fold.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-enum { INDENT = 9, WIDTH = 100 };
+enum { INDENT = 9 };
 
 /* Options by the names of traces/import.h, and as they are written at the command line. */
 static const char *const option_names[][2] = {{"nranks", "ranks"},
@@ -55,39 +57,17 @@ static void name_options(const char *text, char *out, size_t size)
     out[n] = '\0';
 }
 
-/* Print words in lines of WIDTH; 'column' is where the first line stands. */
-static void print_wrapped(const char *text, size_t column, FILE *out)
-{
-    while (*text != '\0') {
-        size_t n = strcspn(text, " ");
-
-        if (column > INDENT && column + 1 + n > WIDTH) {
-            fprintf(out, "\n%*s", INDENT, "");
-            column = INDENT;
-        } else if (column > INDENT) {
-            fputc(' ', out);
-            column++;
-        }
-        fwrite(text, 1, n, out);
-        column += n;
-        text += n;
-        text += strspn(text, " ");
-    }
-    fputc('\n', out);
-}
-
 static void print_item(const struct zipccl_import_item *item, FILE *out)
 {
-    char text[512], head[96], where[40] = "";
+    char text[512], line[640], where[40] = "";
 
     if (item->line > 0)
         snprintf(where, sizeof where, item->count > 1 ? ", from line %" PRIu64 : ", line %" PRIu64,
                  item->line);
-    snprintf(head, sizeof head, " %-7s %s (%" PRIu64 "x%s):", item->guess ? "guess" : "note",
-             item->what, item->count, where);
     name_options(item->text, text, sizeof text);
-    fputs(head, out);
-    print_wrapped(text, strlen(head), out);
+    snprintf(line, sizeof line, " %-7s %s (%" PRIu64 "x%s): %s\n", item->guess ? "guess" : "note",
+             item->what, item->count, where, text);
+    zipccl_fold(line, INDENT, out);
 }
 
 void zipccl_import_print(const struct zipccl_import_report *report, FILE *out)
@@ -97,10 +77,11 @@ void zipccl_import_print(const struct zipccl_import_report *report, FILE *out)
     for (size_t i = 0; i < report->nitems; i++)
         kinds += report->items[i].guess;
     fprintf(out,
-            "import   %s: %" PRIu64 " %s, %" PRIu64 " collectives a rank; %" PRIu64
-            " guesses of %zu kinds\n",
+            "import   %s: %" PRIu64 " %s, %" PRIu64 " collective%s a rank; %" PRIu64
+            " guess%s of %zu kind%s\n",
             report->format, report->nlayers, report->layers != NULL ? report->layers : "layers",
-            report->ncollectives, report->nguesses, kinds);
+            report->ncollectives, report->ncollectives == 1 ? "" : "s", report->nguesses,
+            report->nguesses == 1 ? "" : "es", kinds, kinds == 1 ? "" : "s");
     for (int guess = 1; guess >= 0; guess--)
         for (size_t i = 0; i < report->nitems; i++)
             if (report->items[i].guess == (guess != 0))

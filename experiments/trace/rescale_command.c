@@ -5,6 +5,7 @@
  */
 #include "experiments/trace/rescale_command.h"
 
+#include "experiments/trace/foreign.h"
 #include "experiments/program/on_signal.h"
 #include "experiments/program/output.h"
 #include "experiments/program/program.h"
@@ -164,7 +165,7 @@ static int run(struct options *options)
     struct zipccl_rescale_report report;
     struct zipccl_error error = {""};
     struct zipccl_trace *trace;
-    zipccl_status status = zipccl_trace_load(options->path, &trace, &error);
+    zipccl_status status = zipccl_foreign_load(options->path, &trace, &error);
 
     if (status != ZIPCCL_OK)
         return zipccl_print_error(program, status, &error);

@@ -26,7 +26,10 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("train.py: needs PyTorch: apt-get install python3-torch, or pip install torch")
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint

@@ -115,8 +115,10 @@ class Recorder:
         self.step_t0 = self.clock.mark()
 
     def first_step(self):
-        rank, world = dist.get_rank(), dist.get_world_size()
-        on_device = torch.cuda.is_available() and dist.get_backend() == "nccl"
+        # Kept, as scripts destroy the process group before the capture ends.
+        self.rank, self.world = rank, world = dist.get_rank(), dist.get_world_size()
+        self.backend = dist.get_backend()
+        on_device = torch.cuda.is_available() and self.backend == "nccl"
         self.clock = DeviceClock() if on_device else HostClock()
         ranks = self.sample_ranks if self.sample_ranks is not None else (0, world // 2, world - 1)
         self.samples_here = rank in ranks
@@ -125,7 +127,7 @@ class Recorder:
                 os.unlink(self.part_path(ending))
 
     def part_path(self, ending):
-        return os.path.join(self.parts, "rank%d.%s" % (dist.get_rank(), ending))
+        return os.path.join(self.parts, "rank%d.%s" % (self.rank, ending))
 
     def end_step(self):
         if self.recording:
@@ -304,10 +306,10 @@ class Recorder:
 
     def lines(self):
         host = hashlib.sha1(socket.gethostname().encode()).hexdigest()[:12]
-        yield {"part": PART, "version": 1, "rank": dist.get_rank(),
-               "world": dist.get_world_size(), "host": host, "clock": self.clock.kind,
+        yield {"part": PART, "version": 1, "rank": self.rank, "world": self.world,
+               "host": host, "clock": self.clock.kind,
                "generator": "zipccl_capture %s, torch %s, %s" % (
-                   VERSION, torch.__version__.split("+")[0], dist.get_backend())}
+                   VERSION, torch.__version__.split("+")[0], self.backend)}
         for group in self.groups.values():
             yield {"group": group.key, "name": group.name, "ranks": group.ranks}
         read = self.clock.read
@@ -345,7 +347,7 @@ class Recorder:
             if self.on and not self.done:
                 raise RuntimeError("none of the steps %d to %d was reached or ended (%d ended)"
                                    % (min(self.steps), max(self.steps), self.step_now))
-            if join and self.on and self.written and dist.get_rank() == 0:
+            if join and self.on and self.written and self.rank == 0:
                 self.join_parts()
         except Exception as error:
             self.fail(error)
@@ -360,9 +362,9 @@ class Recorder:
             warnings.warn("zipccl_capture: parts are in %s; python3 zipccl_join.py %s joins them"
                           % (self.parts, self.out))
             return
-        world, until = dist.get_world_size(), time.monotonic() + self.wait_s
+        until = time.monotonic() + self.wait_s
         while not all(os.path.exists(os.path.join(self.parts, "rank%d.jsonl" % r))
-                      for r in range(world)):
+                      for r in range(self.world)):
             if time.monotonic() > until:
                 break  # join() says which are missing
             time.sleep(0.02)

@@ -48,7 +48,8 @@ def child(rank, world, folder, body, results):
             value = body(rank, os.path.join(folder, "out"))
         results.put((rank, value, [str(w.message) for w in caught
                                    if "zipccl_capture" in str(w.message)]))
-        dist.barrier()
+        if dist.is_initialized():
+            dist.barrier()
     except BaseException:
         failed = traceback.format_exc()
         results.put((rank, failed, None))
@@ -432,6 +433,7 @@ def environment(folder):
             w.grad = torch.randn(100)
             dist.all_reduce(w.grad)
             opt.step()
+        dist.destroy_process_group()  # as scripts do at their end, which is before the capture's
         zipccl_capture.state.active.finish(join=True)
         with zipccl_capture.capture(out + "2", steps=[7]) as cap:
             cap.step()
