@@ -105,9 +105,9 @@ static zipccl_status open_traces(struct zipccl_sweep *s, const struct zipccl_swe
     for (size_t i = 0; i < axis->n; i++, s->ntraces++) {
         struct zipccl_replay_input input;
 
-        ZIPCCL_TRY(zipccl_replay_input_load(axis->values[i], &import, NULL, 0,
-                                            (uint64_t)cluster.nodes * cluster.gpus_per_node, &input,
-                                            error));
+        ZIPCCL_TRY(zipccl_replay_input_load((const char *const *)&axis->values[i], 1, &import, NULL,
+                                            0, (uint64_t)cluster.nodes * cluster.gpus_per_node,
+                                            &input, error));
         s->trace_ranks[i] = input.trace->header.nranks;
         s->trace_tokens[i] = input.trace->header.tokens_per_step;
         zipccl_replay_input_release(&input);

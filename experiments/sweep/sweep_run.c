@@ -132,8 +132,9 @@ static zipccl_status load(struct zipccl_sweep *s, struct zipccl_sweep_step *step
         return make_up(s, step, error);
     zipccl_import_options_init(&import);
     import.nranks = (uint32_t)step->ngpus;
-    return zipccl_replay_input_load(axis->values[step->source], &import, NULL, 0,
-                                    step->ngpus > 0 ? step->ngpus : ranks, &step->input, error);
+    return zipccl_replay_input_load((const char *const *)&axis->values[step->source], 1, &import,
+                                    NULL, 0, step->ngpus > 0 ? step->ngpus : ranks, &step->input,
+                                    error);
 }
 
 /* Remember what the tensors of a step are, once a file. */
