@@ -225,8 +225,14 @@ void zipccl_trials_open(struct zipccl_trials *t, struct zipccl_trial_seen seen)
     uint64_t now = seen.ns[0], other = seen.ns[1];
     bool compared = take(t, seen, ZIPCCL_TRIAL_OPENING_CALLS / 2);
 
-    if (compared && other * 100 < now * (100 - ZIPCCL_TRIAL_OPENING_PERCENT))
+    if (compared && other * 100 < now * (100 - ZIPCCL_TRIAL_OPENING_PERCENT)) {
+        int old = t->now;
+
+        /* Two calls each, the first of them cold, show less than a trial does: that may undo it. */
         change(t, now / other);
+        t->changes = 0;
+        t->kinds[old].wins = ZIPCCL_TRIAL_WINS - 1;
+    }
     t->challenger = ZIPCCL_NO_KIND;
     t->seen = (struct zipccl_trial_seen){{0, 0}};
 }

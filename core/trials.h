@@ -12,7 +12,8 @@
  *
  *   opening   a compressed kind that is in use first has to prove itself at once: in the first four
  *             calls it takes turns with the best uncompressed one, which is in use from the fifth
- *             call on if it was faster by more than ZIPCCL_TRIAL_OPENING_PERCENT
+ *             call on if it was faster by more than ZIPCCL_TRIAL_OPENING_PERCENT.  So few calls may
+ *             have met a hiccup: the first trial that the compressed kind wins brings it back
  *   probe     of a kind that was never timed: one call
  *   trial     of one that was: four calls
  *

@@ -257,6 +257,39 @@ Test(trials, a_compressed_kind_in_use_pays_for_its_opening_before_anything_is_tr
     cr_assert_geq(n * ZIPCCL_CLASS_PERIOD, 16 * ZIPCCL_TRIAL_SHARE, "after %u periods", n);
 }
 
+Test(trials, one_trial_undoes_an_opening_that_met_a_hiccup)
+{
+    const uint64_t hiccup[] = {0, 1000, 1500}, ns[] = {0, 1000, 700};
+    struct zipccl_trials t = start(0, 1.5e-6, 1e-6, 1e-6);
+    unsigned n;
+
+    period(&t, hiccup);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_RAW);
+    n = until_trial(&t, ns) + 2;
+    period(&t, ns);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_COMPRESSED);
+    /* What the opening lost, what the trial might lose, and two exchanges. */
+    cr_assert_leq(n * ZIPCCL_CLASS_PERIOD, 6 * ZIPCCL_TRIAL_SHARE, "after %u periods", n);
+}
+
+Test(trials, an_opening_that_a_trial_confirms_takes_three_wins_to_undo)
+{
+    const uint64_t slow[] = {0, 1000, 1500}, ns[] = {0, 1000, 700};
+    struct zipccl_trials t = start(0, 1.5e-6, 1e-6, 1e-6);
+
+    period(&t, slow);
+    uint64_t before;
+
+    until_trial(&t, slow);
+    period(&t, slow);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_RAW);
+    before = t.ntrials;
+    for (unsigned n = 0; t.now == ZIPCCL_PLAN_RAW && n < 100000; n++)
+        period(&t, ns);
+    cr_assert_eq(t.ntrials - before, 3);
+    cr_assert_eq(t.now, ZIPCCL_PLAN_COMPRESSED);
+}
+
 Test(trials, alternating_noise_changes_nothing)
 {
     struct zipccl_trials t = start(1e-6, 1.2e-6, 0, 1e-6);
