@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum {
-    MAX_TRACES = 64,
+    MAX_TRACES = 4096, /* files of the ranks of a step among them */
     MAX_SETS = 64,
     MAX_MAPS = 16,
     KEY_CSV = 256,
