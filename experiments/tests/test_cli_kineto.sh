@@ -76,6 +76,11 @@ works "" "$zipccl" replay step.jsonl -c laptop -q -J again.json
 # So do the files of its folder by name, as one step.
 works "" "$zipccl" replay step/rank*.json.gz -c laptop -q -J named.json
 works "" cmp step.json named.json
+# A result does not take the place of a file of the folder, but of a result that is there.
+cp -r step inner
+refuses "overwrite" "$zipccl" replay inner -c laptop -q -J inner/rank3.pt.trace.json.gz
+works "" "$zipccl" replay inner -c laptop -q -f t0 -J inner/result.json
+works "" "$zipccl" replay inner -c laptop -q -f t0 -J inner/result.json
 # As many as a large step has; here the same rank again and again.
 refuses "expected another than that of" "$zipccl" replay $(printf "step/rank0.pt.trace.json.gz %.0s" {1..70}) -c laptop
 for file in step again; do
