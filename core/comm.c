@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Version of everything that both ends must do alike; part of the digest. */
-#define AGREEMENT_VERSION 6u
+#define AGREEMENT_VERSION 7u
 
 #define DEFAULT_STAGING_BYTES ((size_t)256 << 20)
 

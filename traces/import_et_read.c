@@ -15,6 +15,7 @@
 
 #include "traces/items.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,18 +44,26 @@ static zipccl_status nomem(const struct reading *r)
     return zipccl_place_nomem(&at);
 }
 
+/* Where 'word' ends in 'head'; NULL: it is not there. */
+static const char *after(const char *head, size_t nbytes, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i + n <= nbytes; i++)
+        if (memcmp(head + i, word, n) == 0)
+            return head + i + n;
+    return NULL;
+}
+
+/* A list of nodes: results of ours have a schema as well, and a number of nodes. */
 bool et_detect(const char *head, size_t nbytes)
 {
-    static const char *const words[] = {"\"schema\"", "\"nodes\""};
-    size_t found = 0;
+    const char *p = after(head, nbytes, "\"nodes\""), *end = head + nbytes;
 
-    for (size_t w = 0; w < 2; w++)
-        for (size_t i = 0, n = strlen(words[w]); i + n <= nbytes; i++)
-            if (memcmp(head + i, words[w], n) == 0) {
-                found++;
-                break;
-            }
-    return found == 2 && memchr(head, '{', nbytes) != NULL;
+    while (p != NULL && p < end && (isspace((unsigned char)*p) || *p == ':'))
+        p++;
+    return p != NULL && (p == end || *p == '[') && after(head, nbytes, "\"schema\"") != NULL &&
+           memchr(head, '{', nbytes) != NULL;
 }
 
 static const struct zipccl_item *attribute(const struct zipccl_item *node, const char *name)

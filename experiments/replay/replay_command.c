@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum {
-    MAX_TRACES = 64,
+    MAX_TRACES = 4096, /* files of the ranks of a step among them */
     MAX_SETS = 64,
     MAX_MAPS = 16,
     KEY_CSV = 256,
@@ -329,6 +329,23 @@ static zipccl_status open_cluster(const struct options *options, struct zipccl_c
                                     error);
 }
 
+/* What is imported from a folder is an input as well; a result of before in it is not. */
+static zipccl_status spare_imported(const struct zipccl_output *output, const char *path,
+                                    struct zipccl_error *error)
+{
+    char format[ZIPCCL_IMPORT_NAME_SIZE], **files;
+    zipccl_status status = ZIPCCL_OK;
+    size_t n;
+
+    zipccl_import_files(path, &files, &n, NULL); /* who reads it tells what fails */
+    for (size_t i = 0; i < n && status == ZIPCCL_OK; i++)
+        if (zipccl_output_is(output, files[i]) &&
+            zipccl_import_detect(files[i], format, sizeof format, NULL) == ZIPCCL_OK)
+            status = zipccl_output_spare(output, files[i], error);
+    zipccl_import_files_free(files, n);
+    return status;
+}
+
 /*
  * No output may overwrite the trace, its samples, the cluster file or another output.  What an
  * import reads besides is known, and checked, once it is loaded.
@@ -341,8 +358,10 @@ static zipccl_status check_outputs(const struct options *options,
         ZIPCCL_TRY(zipccl_output_check(&outputs[i], options->files[i], error));
     for (int i = 0; i < NUM_FILES; i++) {
         ZIPCCL_TRY(zipccl_output_spare(&outputs[i], zipccl_cluster_path(cluster), error));
-        for (size_t k = 0; k < options->ntraces; k++)
+        for (size_t k = 0; k < options->ntraces; k++) {
             ZIPCCL_TRY(zipccl_output_spare_trace(&outputs[i], options->traces[k], error));
+            ZIPCCL_TRY(spare_imported(&outputs[i], options->traces[k], error));
+        }
         for (int k = 0; k < i; k++)
             ZIPCCL_TRY(zipccl_output_differ(&outputs[i], &outputs[k], error));
     }

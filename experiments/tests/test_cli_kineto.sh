@@ -76,6 +76,13 @@ works "" "$zipccl" replay step.jsonl -c laptop -q -J again.json
 # So do the files of its folder by name, as one step.
 works "" "$zipccl" replay step/rank*.json.gz -c laptop -q -J named.json
 works "" cmp step.json named.json
+# A result does not take the place of a file of the folder, but of a result that is there.
+cp -r step inner
+refuses "overwrite" "$zipccl" replay inner -c laptop -q -J inner/rank3.pt.trace.json.gz
+works "" "$zipccl" replay inner -c laptop -q -f t0 -J inner/result.json
+works "" "$zipccl" replay inner -c laptop -q -f t0 -J inner/result.json
+# As many as a large step has; here the same rank again and again.
+refuses "expected another than that of" "$zipccl" replay $(printf "step/rank0.pt.trace.json.gz %.0s" {1..70}) -c laptop
 for file in step again; do
     works "" "$check" $file.json totals.calls=1
 done
@@ -102,6 +109,16 @@ rm x.jsonl
 refuses "rank9.json" "$zipccl" trace import beside -o x.jsonl
 printf 'attention_column -1 1\n' >beside/rank9.json
 refuses "rank9.json" "$zipccl" replay beside -c laptop
+# Also where it is the first by name, or a rank of which only the start was written.
+mv beside/rank9.json beside/aa.json
+refuses "beside/aa.json: " "$zipccl" trace info beside
+rm beside/aa.json
+printf '{"schemaVersion": 1, "dev' >beside/rank9.json
+refuses "beside/rank9.json" "$zipccl" trace check beside
+echo '["list"]' >beside/rank9.json
+works "skipped" "$zipccl" trace check beside
+mkdir runs.tar.d && cp step/rank[0-3]* runs.tar.d
+works "4 of 8 ranks" "$zipccl" trace info runs.tar.d/rank*
 iconv -t UTF-16 one.json >wide.json
 refuses "UTF-16" "$zipccl" replay wide.json -c laptop
 # Files of four ranks that do not tell their world are those of four, whatever the cluster.

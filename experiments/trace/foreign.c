@@ -5,12 +5,15 @@
  */
 #include "experiments/trace/foreign.h"
 
+#include "experiments/program/on_signal.h"
 #include "experiments/trace/import_print.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yajl/yajl_parse.h>
 #include <zlib.h>
 
 static bool is_known(const char *path)
@@ -33,6 +36,25 @@ static bool begins_otherwise(const char *path)
     return file != NULL && first >= 0 && first != '{';
 }
 
+/* Whole JSON, plain or gzip. */
+static bool is_json(const char *path)
+{
+    gzFile file = gzopen(path, "rb");
+    yajl_handle parser = file != NULL ? yajl_alloc(NULL, NULL, NULL) : NULL;
+    unsigned char text[4096];
+    int n = 0;
+    bool ok = parser != NULL;
+
+    while (ok && (n = gzread(file, text, sizeof text)) > 0)
+        ok = yajl_parse(parser, text, (size_t)n) == yajl_status_ok;
+    ok = ok && n == 0 && yajl_complete_parse(parser) == yajl_status_ok;
+    if (parser != NULL)
+        yajl_free(parser);
+    if (file != NULL)
+        ok = gzclose(file) == Z_OK && ok;
+    return ok;
+}
+
 /* JSON that no importer knows: a file of something else.  What is broken or empty is not that. */
 static bool is_other(const char *path)
 {
@@ -40,7 +62,7 @@ static bool is_other(const char *path)
     struct zipccl_error why = {""};
 
     return zipccl_import_detect(path, format, sizeof format, &why) == ZIPCCL_ERR_INPUT &&
-           strstr(why.text, "of no known format") != NULL && !begins_otherwise(path);
+           strstr(why.text, "of no known format") != NULL && is_json(path);
 }
 
 static bool is_folder(const char *path)
@@ -137,7 +159,8 @@ bool zipccl_foreign_is(const char *path)
         return false;
     }
     if (zipccl_foreign_list(&path, 1, &files, NULL) == ZIPCCL_OK)
-        found = is_known(files.names[0]);
+        for (size_t i = 0; i < files.n && !found; i++)
+            found = is_known(files.names[i]); /* the others are broken, which the importer tells */
     zipccl_foreign_free(&files);
     return found;
 }
@@ -154,8 +177,9 @@ static size_t folder_length(const char *path)
 static bool is_of_ranks(const char *path)
 {
     char format[ZIPCCL_IMPORT_NAME_SIZE];
+    const char *name = path + folder_length(path);
 
-    return !is_folder(path) && strstr(path, ".tar") == NULL && strstr(path, ".tgz") == NULL &&
+    return !is_folder(path) && strstr(name, ".tar") == NULL && strstr(name, ".tgz") == NULL &&
            zipccl_import_detect(path, format, sizeof format, NULL) == ZIPCCL_OK &&
            strcmp(format, "simai") != 0 && strcmp(format, "aicb") != 0;
 }
@@ -281,9 +305,11 @@ zipccl_status zipccl_foreign_inspect(const char *const *paths, size_t npaths, co
     if (status == ZIPCCL_OK && mkdtemp(folder) == NULL)
         status = zipccl_fail(error, ZIPCCL_ERR_IO, "%s: %s", folder, strerror(errno));
     if (status == ZIPCCL_OK) {
+        zipccl_on_signal_remove_scratch(folder);
         snprintf(file, sizeof file, "%s/trace.jsonl", folder);
         status = inspect_imported(paths[0], &files, file, json_path, print, json, error);
         rmdir(folder);
+        zipccl_on_signal_keep();
     }
     zipccl_foreign_free(&files);
     return status;

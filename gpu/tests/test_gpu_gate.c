@@ -8,6 +8,9 @@
  */
 #include "gpu/tests/test_gpu_gate.h"
 
+#include "core/capacity.h"
+#include "core/tests/codec_data.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -479,6 +482,61 @@ static bool pairs_learn(void)
     return ok;
 }
 
+enum { SHORT_N = 1024, SHORT_BAD = 6 * ZIPCCL_CLASS_PERIOD + 3 };
+
+/* Of one pair: the class before the message that does not fit, and after what it taught. */
+struct short_pair {
+    int before[2], after[2];
+};
+
+/* A short message does not fit: neighbours of its class that have the same room are passed over. */
+static void short_overflows(struct gpu_rank *r, void *context)
+{
+    struct short_pair *pair = context;
+    struct zipccl_gpu_options options;
+    struct zipccl_gpu_comm *gpu;
+    struct zipccl_comm_class cls;
+    struct data_random random = {5};
+    struct zipccl_gpu_p2p op[2];
+    uint16_t data[SHORT_N];
+
+    gpu_test_options(r, &options);
+    options.strategy = "fixed direct";
+    options.gate = ZIPCCL_GATE_ALL;
+    gpu = gate_comm(r, r->nccl, &options);
+    for (unsigned bad = 0; bad < 2; bad++) {
+        data_fill_type(ZIPCCL_BFLOAT16, bad ? DATA_BITS : DATA_GAUSS, &random, 0.3, data, SHORT_N);
+        op[bad] = (struct zipccl_gpu_p2p){
+            r->rank == 0, 1 - r->rank, gpu_upload(r, data, sizeof data), SHORT_N, ZIPCCL_BFLOAT16};
+    }
+    for (unsigned i = 0; r->ok && i < 10 * ZIPCCL_CLASS_PERIOD; i++) {
+        EXPECT(r, zipccl_gpu_group(&op[i == SHORT_BAD], 1, gpu, r->stream) == ZIPCCL_OK);
+        if (i == SHORT_BAD && zipccl_comm_get_class(zipccl_gpu_core(gpu), 0, &cls))
+            pair->before[r->rank] = cls.now;
+    }
+    if (EXPECT(r, zipccl_comm_get_class(zipccl_gpu_core(gpu), 0, &cls)))
+        pair->after[r->rank] = cls.now;
+    EXPECT(r, cudaStreamSynchronize(r->stream) == cudaSuccess);
+    EXPECT(r, zipccl_gpu_gate_resends(gpu) == 1);
+    for (unsigned bad = 0; bad < 2; bad++)
+        EXPECT(r, cudaFree(op[bad].buf) == cudaSuccess);
+    zipccl_gpu_destroy(gpu);
+}
+
+static bool short_pairs(void)
+{
+    struct short_pair pair = {{-1, -1}, {-2, -2}};
+    bool ok = gpu_world_run(2, 2, short_overflows, &pair);
+    int next = zipccl_class_roomier(ZIPCCL_BFLOAT16, SHORT_N, pair.before[0]);
+
+    if (ok && pair.before[0] == pair.before[1] && next < pair.before[0] - 1 && next >= 0 &&
+        pair.after[0] == next && pair.after[1] == next)
+        return true;
+    fprintf(stderr, "short pair: classes %d and %d, then %d and %d, not %d\n", pair.before[0],
+            pair.before[1], pair.after[0], pair.after[1], next);
+    return false;
+}
+
 static bool crossings(void)
 {
     bool ok = true;
@@ -511,6 +569,7 @@ int main(void)
     options.delay_us = 0;
     emu_set_options(&options);
     ok = (RACE_CHECKED || pairs_learn()) && ok;
+    ok = (RACE_CHECKED || short_pairs()) && ok;
     ok = (RACE_CHECKED || gpu_world_run(3, 3, learns_later, NULL)) && ok;
     ok = gate_faults() && ok;
     if (emu_error()[0] != '\0') {
