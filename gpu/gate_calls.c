@@ -106,7 +106,7 @@ static bool is_flagged(const struct zipccl_gate_site *site, uint32_t flag)
 static void note_fit(int8_t *fits, const int8_t *classes, uint32_t p, enum zipccl_dtype dtype,
                      size_t n, const struct zipccl_gpu_result *r)
 {
-    int fit = r->error == ZIPCCL_ERR_OVERFLOW ? classes[p] - 1
+    int fit = r->error == ZIPCCL_ERR_OVERFLOW ? zipccl_class_roomier(dtype, n, classes[p])
                                               : zipccl_class_fit(dtype, n, (size_t)r->nbytes);
 
     if (fit < fits[p])
