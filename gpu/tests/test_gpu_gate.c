@@ -493,6 +493,54 @@ static bool pairs_learn(void)
     return ok;
 }
 
+/* A communicator in the place of one that is gone, over the same exec, is told of no calls of that one. */
+static void another_owner(struct gpu_rank *r, void *context)
+{
+    static const struct gpu_case c = {
+        .op = ZIPCCL_ALLTOALLV, .dtype = ZIPCCL_BFLOAT16, .count = 6000, .spoiled = 7};
+    struct zipccl_comm_stats stats = {0};
+    struct zipccl_comm_config config;
+    struct zipccl_gpu_options options;
+    struct zipccl_gpu_comm *gpu;
+    struct zipccl_comm *host;
+    struct gpu_buffers b;
+
+    (void)context;
+    gpu_test_options(r, &options);
+    options.strategy = "fixed direct";
+    options.gate = ZIPCCL_GATE_ALL;
+    gpu = gate_comm(r, r->nccl, &options);
+    host = gpu_host_comm(r, &options);
+    gpu_buffers_open(r, &c, &b);
+    gpu_case_host(r, &c, &b, host);
+    EXPECT(r, gpu_case_call(r, &c, &b, gpu) == ZIPCCL_OK); /* memory is there from here on */
+    EXPECT(r, gpu_case_right(r, &c, &b));
+    zipccl_comm_config_init(&config);
+    config.strategy = "fixed direct";
+    config.mode = ZIPCCL_MODE_COMPRESSED;
+    for (unsigned i = 0; i < 2; i++) {
+        struct held held = {false};
+        struct zipccl_comm *comm = NULL;
+
+        EXPECT(r, zipccl_comm_create(&gpu->transport->base, &gpu->exec->base, &config, &comm,
+                                     NULL) == ZIPCCL_OK);
+        EXPECT(r, cudaLaunchHostFunc(r->stream, hold, &held) == cudaSuccess);
+        for (unsigned call = 0; call < 3; call++) {
+            EXPECT(r, zipccl_exec_cuda_enter(gpu->exec, r->stream) == ZIPCCL_OK);
+            EXPECT(r, zipccl_alltoallv(b.d_send, b.counts[0], b.counts[1], b.d_recv, b.counts[2],
+                                       b.counts[3], c.dtype, comm, r->stream) == ZIPCCL_OK);
+        }
+        zipccl_comm_get_stats(comm, &stats);
+        EXPECT(r, stats.overflows == 0); /* of its own none has ended */
+        atomic_store(&held.go_on, true);
+        EXPECT(r, gpu_case_right(r, &c, &b));
+        zipccl_comm_destroy(comm);
+    }
+    gpu_buffers_close(r, &b);
+    zipccl_comm_destroy(host);
+    zipccl_gpu_destroy(gpu);
+}
+
 static bool crossings(struct emu_options options)
 {
     bool ok = true;
@@ -531,6 +579,7 @@ int main(void)
     emu_set_options(&options);
     ok = (RACE_CHECKED || pairs_learn()) && ok;
     ok = (RACE_CHECKED || gpu_world_run(3, 3, learns_later, NULL)) && ok;
+    ok = gpu_world_run(2, 2, another_owner, NULL) && ok;
     ok = gate_faults() && ok;
     if (emu_error()[0] != '\0') {
         fprintf(stderr, "%s\n", emu_error());
