@@ -270,6 +270,16 @@ static zipccl_status configure(struct zipccl_comm *comm, struct zipccl_error *er
     return ZIPCCL_OK;
 }
 
+/* An exec tells owners apart by their addresses: calls of one that was here before are not ours. */
+static void forget_ended(struct zipccl_comm *comm)
+{
+    const struct zipccl_exec_ops *ops = comm->exec->ops;
+    struct zipccl_ended_call call;
+
+    while (ops->ended != NULL && ops->ended(comm->exec, comm, &call))
+        continue;
+}
+
 zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipccl_exec *exec,
                                  const struct zipccl_comm_config *config, struct zipccl_comm **out,
                                  struct zipccl_error *error)
@@ -300,6 +310,7 @@ zipccl_status zipccl_comm_create(struct zipccl_transport *transport, struct zipc
     status = agree(comm, error);
     if (status == ZIPCCL_OK)
         status = configure(comm, error);
+    forget_ended(comm);
     if (status != ZIPCCL_OK) {
         zipccl_comm_destroy(comm);
         return status;

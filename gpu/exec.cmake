@@ -49,6 +49,7 @@ endforeach()
 zipccl_plain_test(test_gpu_gate THREADS SOURCES tests/test_gpu_gate.c tests/test_gpu_gate_faults.c
     LIBS ${ZIPCCL_GPU_HOST_TEST})
 set_target_properties(test_gpu_gate PROPERTIES LINKER_LANGUAGE CXX)
+target_link_options(test_gpu_gate PRIVATE -Wl,--wrap=pthread_create)
 add_test(NAME test_gpu_plans_gate COMMAND test_gpu_plans gate WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 zipccl_threads_test(test_gpu_plans_gate test_gpu_plans)
 if(TARGET zipccl_traces) # which reads captured tensors

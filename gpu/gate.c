@@ -109,8 +109,7 @@ static zipccl_status connect(struct zipccl_gate *gate, struct zipccl_transport_n
 
     TRY_NCCL(gate->api->CommSplit(t->comm, 0, (int)t->base.rank, &gate->comm, &config));
     atomic_store(&gate->comm_gone, false);
-    ZIPCCL_TRY(warm_up(gate, t));
-    return zipccl_gate_helper_join(gate);
+    return warm_up(gate, t);
 }
 
 static zipccl_status ask_all(struct zipccl_exec_cuda *e, bool mine, bool *all_able)
@@ -147,7 +146,8 @@ zipccl_status zipccl_gate_open(struct zipccl_exec_cuda *e, enum zipccl_gate_mode
     gate->limit_s = e->transport->limit_s;
     gate->step_of = ZIPCCL_STEP_NONE;
     atomic_store(&gate->comm_gone, true);
-    status = ask_all(e, make(gate), able);
+    /* The thread before the others are asked, who would not hear of it if there were none. */
+    status = ask_all(e, make(gate) && zipccl_gate_helper_join(gate) == ZIPCCL_OK, able);
     if (status == ZIPCCL_OK && *able)
         status = connect(gate, e->transport);
     if (status != ZIPCCL_OK || !*able) {

@@ -140,7 +140,7 @@ static zipccl_status open_gate(struct zipccl_gpu_comm *comm, struct zipccl_error
     if (!able && comm->options.notice != NULL)
         comm->options.notice(comm->options.notice_context,
                              "there is no gate: some rank's CUDA has no stream memory operations, "
-                             "or its NCCL no ncclCommSplit");
+                             "its NCCL no ncclCommSplit, or it can have no more threads");
     return ZIPCCL_OK;
 }
 

@@ -78,8 +78,9 @@ static zipccl_status open_gate(struct zipccl_exec_cuda *exec)
         return ZIPCCL_OK;
     ZIPCCL_TRY(zipccl_gate_open(exec, t->gate, &able));
     return able ? ZIPCCL_OK
-                : zipccl_transport_nccl_cuda(t, cudaErrorNotSupported,
-                                             "--gate: stream memory operations, or ncclCommSplit");
+                : zipccl_transport_nccl_cuda(
+                      t, cudaErrorNotSupported,
+                      "--gate: stream memory operations, ncclCommSplit or a thread");
 }
 
 static zipccl_status device_exec(struct zipccl_transport *transport, struct zipccl_exec **out)

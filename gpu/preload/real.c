@@ -139,7 +139,7 @@ static void *open_next(const char **found)
 #define COMPLAIN(...)                                                                              \
     do {                                                                                           \
         if (!quiet)                                                                                \
-            zipccl_log_warn(__VA_ARGS__);                                                          \
+            zipccl_log_warn_once("ZIPCCL_NCCL", __VA_ARGS__);                                      \
     } while (0)
 
 static void *open_library(const char **found)
@@ -229,9 +229,6 @@ static void fill(void *handle, const char *found)
         (void)snprintf(table.path, sizeof table.path, "%s", info.dli_fname);
     if (table.ncclGetVersion == NULL || table.ncclGetVersion(&table.version) != ncclSuccess)
         table.version = 0;
-    if (table.version < OLDEST)
-        zipccl_log_warn("%s is NCCL %d, expected 2.18 or newer (%d): calls are passed on",
-                        table.path, table.version, OLDEST);
 }
 
 const struct zipccl_nccl *zipccl_nccl_find(void)
@@ -284,6 +281,13 @@ const char *zipccl_nccl_missing_text(const char *name)
 {
     (void)zipccl_nccl_missing(name);
     return "zipccl: the NCCL library in use lacks this function";
+}
+
+void zipccl_nccl_say_old(const struct zipccl_nccl *nccl)
+{
+    if (nccl->path[0] != '\0' && nccl->version < OLDEST)
+        zipccl_log_warn("%s is NCCL %d, expected 2.18 or newer (%d): calls are passed on",
+                        nccl->path, nccl->version, OLDEST);
 }
 
 bool zipccl_nccl_look_twice(void)

@@ -43,6 +43,9 @@ static inline const struct zipccl_nccl *zipccl_nccl_get(void)
     return __builtin_expect(nccl != NULL, 1) ? nccl : zipccl_nccl_find();
 }
 
+/* Say so if 'nccl' was found and is older than any that this library was made for. */
+void zipccl_nccl_say_old(const struct zipccl_nccl *nccl);
+
 /* Say, once for each name, that the library in use has no 'name'; what its caller is told. */
 ncclResult_t zipccl_nccl_missing(const char *name);
 const char *zipccl_nccl_missing_text(const char *name);

@@ -67,6 +67,7 @@ void zipccl_shim_say_hello(void)
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) != 0)
         return;
     zipccl_shim.pid = (int)getpid();
+    zipccl_nccl_say_old(nccl);
     if (problem[0] != '\0')
         zipccl_log_warn("%s; zipccl is off in this process", problem);
     zipccl_shim_ops_text(&zipccl_shim.settings, ops, sizeof ops);

@@ -7,6 +7,7 @@
  */
 #include <nccl.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -14,7 +15,9 @@
 
 EXPORT ncclResult_t ncclGetVersion(int *version)
 {
-    *version = NCCL_VERSION_CODE;
+    const char *other = getenv("NULL_NCCL_VERSION");
+
+    *version = other != NULL ? atoi(other) : NCCL_VERSION_CODE;
     return ncclSuccess;
 }
 

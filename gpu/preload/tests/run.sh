@@ -285,6 +285,19 @@ old)
     # What it exports stays: the same name with the whole double.
     LD_LIBRARY_PATH="$room/forwarding:$room/double" "$room/zipccl_test_loader" missing ncclAlltoAll >/dev/null 2>&1 &&
         fail "ncclAlltoAll is hidden although the library has it"
+    # One that is far too old is told of with the first communicator, and by no program that makes none.
+    far="LD_LIBRARY_PATH=$room/double LD_PRELOAD=$room/forwarding/libnccl.so.2 ZIPCCL_NCCL=$room/null/libnccl.so.2 NULL_NCCL_VERSION=21600"
+    # shellcheck disable=SC2086
+    run quiet $far ASAN_OPTIONS="detect_leaks=0:$ASAN_OPTIONS" -- sh -c "exit 0"
+    hasnt quiet .
+    # shellcheck disable=SC2086
+    run told $far -- "$room/zipccl_preload_bench" 1
+    has told 'null/libnccl.so.2.* is NCCL 21600, expected 2.18'
+    # So is one that is not there, once.
+    # shellcheck disable=SC2086
+    env $far ZIPCCL_NCCL="$work/nothing" "$room/zipccl_preload_bench" 1 >"$work/nothing.said" 2>&1 &&
+        fail "NCCL works without NCCL"
+    [ "$(grep -c 'ZIPCCL_NCCL=.* cannot be loaded' "$work/nothing.said")" -eq 1 ] || fail "not told once"
     # shellcheck disable=SC2086
     run a $on LD_LIBRARY_PATH="$room/old" -- "$app" groups 3
     has a 'given to the back end'

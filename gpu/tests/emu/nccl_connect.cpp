@@ -8,14 +8,24 @@
 #include "gpu/tests/emu/nccl_state.h"
 
 #include <sched.h>
-#include <algorithm>
 
 namespace emu
 {
+/* Bytes of the largest buffer of any rank: the same on all, also where only the root has one. */
+static size_t most_bytes(const OpCall &q)
+{
+    const size_t b = q.count * type_bytes(q.dtype);
+    switch (q.kind) {
+    case ALL_REDUCE:
+    case BROADCAST:
+    case REDUCE: return b;
+    default: return b * (size_t)q.comm->nranks;
+    }
+}
+
 static unsigned kind_of(const OpCall &q)
 {
-    const bool large = std::max(send_bytes(q), recv_bytes(q)) >= LARGE;
-    return 2 * (unsigned)q.kind + (large ? 1 : 0);
+    return 2 * (unsigned)q.kind + (most_bytes(q) >= LARGE ? 1 : 0);
 }
 
 static std::atomic<uint32_t> &ends_of(const OpCall &q)

@@ -114,5 +114,10 @@ int main(void)
     o.seed = 5;
     emu_set_options(&o);
     run(3, nccl_rank);
+    o.delay_us = 0;
+    o.lazy = 1; /* with five ranks a gather's root has a large buffer, the others small ones */
+    emu_set_options(&o);
+    run(5, nccl_rank);
+    one_thread();
     return check_result("nccl");
 }
