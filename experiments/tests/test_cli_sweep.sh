@@ -50,6 +50,8 @@ grep -q '"name": "zipccl.sweep"' sweep.json && grep -q '"kind": "world"' sweep.j
 grep -q '^simulated,tiny.yaml,1,fsdp,16,' sweep.csv || failed "the CSV: $(head -2 sweep.csv)"
 grep -q '<svg' sweep.html && grep -q 'Simulated' sweep.html && ! grep -qi '<script\|http:' sweep.html ||
     failed "the page"
+works "" "$zipccl" report sweep.json -q -o again.html
+cmp -s again.html sweep.html || failed "the page of sweep.json is not that of the sweep which wrote it"
 
 # ---- in the same order and with the same bytes whatever runs at once; options say what a file says
 works "" "$zipccl" sweep -m tiny.yaml --gpus 16,20 --sharding fsdp --tp 1,2 -c h100-8x8-400g --nic 10Gbps,100Gbps \
