@@ -143,7 +143,7 @@ grep -q 'name": "raw"' native.json && grep -A1 'name": "raw"' native.json | grep
     failed "assumptions call raw another plan: $(grep -A1 'name": "raw"' native.json)"
 # Adaptive chooses from all plans whatever raw is: with nothing to gain from the codec, the best uncompressed ones.
 for baseline in best native; do
-    works "given" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1 --steps-only --baseline $baseline -J one_$baseline.json
+    works "SIMULATED" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1 --steps-only --baseline $baseline -J one_$baseline.json
 done
 [ "$(grep step_time_adaptive one_best.json)" = "$(grep step_time_adaptive one_native.json)" ] &&
     [ "$(grep step_time_raw one_best.json)" != "$(grep step_time_raw one_native.json)" ] ||
