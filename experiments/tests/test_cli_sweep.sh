@@ -63,6 +63,9 @@ cmp -s <(grep '_s"\|speedup' one.json | sort) <(grep '_s"\|speedup' three.json |
 works "... 2 rows more" "$zipccl" sweep sweep.yaml --top 2
 sed -n '/raw ms/,/more/p' out | grep -m1 -A1 'GB/GPU' | grep -q ' 10Gbps' || failed "--top: $(cat out)"
 works "8 combinations, 4 to run, of 2 distinct steps" "$zipccl" sweep sweep.yaml --list
+readme=$(sed -n 's/.*`build.zipccl \(sweep [^`]*\)`.*/\1/p' "$OLDPWD/README.md")
+# shellcheck disable=SC2086
+works "4 combinations, 4 to run" "$zipccl" $readme --list
 
 # ---- traces, to other ranks; parallelism by combinations; memory
 works "2 run" "$zipccl" sweep --trace "$OLDPWD/traces/samples/moe4" --gpus 4,8 -c laptop --nic 1Gbps -r 1.4
