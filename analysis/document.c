@@ -14,13 +14,17 @@
 #include <string.h>
 #include <yajl/yajl_parse.h>
 
-/* Results are nested by five; yajl frees a tree by recursion, so a tree is never deeper. */
-enum { MAX_DEPTH = 64 };
+/*
+ * Results are nested by five; yajl frees a tree by recursion, so a tree is never deeper.  Keys are looked
+ * up one after the other, some once a row; results have tens.
+ */
+enum { MAX_DEPTH = 64, MAX_KEYS = 1024 };
 
 /* Why yajl is not to see 'text', and at which byte '*at'; NULL if it may. */
 static const char *unfit(const char *text, size_t nbytes, size_t *at)
 {
     bool in_string = false;
+    size_t nkeys[MAX_DEPTH + 1] = {0}; /* of the objects around; of a list always 0 */
     int depth = 0;
 
     for (size_t i = 0; i < nbytes; i++) {
@@ -40,6 +44,12 @@ static const char *unfit(const char *text, size_t nbytes, size_t *at)
             return "a comment, which JSON has not";
         if (depth > MAX_DEPTH)
             return "nested deeper than any result is";
+        if (depth <= 0) /* before and behind the text, or not JSON */
+            continue;
+        if (c == '[' || c == '{')
+            nkeys[depth] = c == '{';
+        else if (c == ',' && nkeys[depth] > 0 && ++nkeys[depth] > MAX_KEYS)
+            return "an object of more keys than any result has";
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "analysis/document.h"
 #include "analysis/result_check.h"
+#include "analysis/sweep_html.h"
 #include "core/dtype.h"
 
 #include <math.h>
@@ -15,8 +16,8 @@
 
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 
-static const char expected[] = "expected zipccl.replay, .perf, .compare, .plan, .codec-bench or "
-                               ".device_check, or a result of nccl-tests";
+static const char expected[] = "expected zipccl.replay, .sweep, .perf, .compare, .plan, "
+                               ".codec-bench or .device_check, or a result of nccl-tests";
 
 static zipccl_status check_version(yajl_val holder, const char *name, const char *path,
                                    struct zipccl_error *error)
@@ -59,7 +60,8 @@ static zipccl_status check_steps(yajl_val root, const char *path, struct zipccl_
 /* What the rules cannot say: words of a list, and rows that the picture needs to know. */
 static zipccl_status check_replay(yajl_val root, const char *path, struct zipccl_error *error)
 {
-    const char *kind;
+    size_t nrows = zipccl_document_length(root, "rows");
+    const char *kind, *tier;
 
     ZIPCCL_TRY(zipccl_result_check(root, zipccl_replay_rules, path, error));
     ZIPCCL_TRY(check_steps(root, path, error));
@@ -67,7 +69,12 @@ static zipccl_status check_replay(yajl_val root, const char *path, struct zipccl
     if (strcmp(kind, "simulated") != 0 && strcmp(kind, "measured") != 0)
         return zipccl_fail(error, ZIPCCL_ERR_INPUT,
                            "%s: kind: found another word, expected simulated or measured", path);
-    for (size_t i = 0; i < zipccl_document_length(root, "rows"); i++) {
+    tier = zipccl_document_text(root, "fidelity");
+    if (strcmp(kind, "simulated") == 0 && strcmp(tier, "t0") != 0 && strcmp(tier, "t1") != 0 &&
+        strcmp(tier, "t2") != 0)
+        return zipccl_fail(error, ZIPCCL_ERR_INPUT,
+                           "%s: fidelity: found another word, expected t0, t1 or t2", path);
+    for (size_t i = 0; i < nrows; i++) {
         yajl_val row = zipccl_document_item(root, "rows", i);
         enum zipccl_op op;
         enum zipccl_dtype dtype;
@@ -136,6 +143,11 @@ static zipccl_status check_json(struct zipccl_report_file *file, const char *tex
         ZIPCCL_TRY(check_version(holder, name, file->path, error));
         return check_replay(file->root, file->path, error);
     }
+    if (strcmp(name, "zipccl.sweep") == 0) {
+        file->sweep = true;
+        ZIPCCL_TRY(check_version(holder, name, file->path, error));
+        return zipccl_sweep_check(file->root, file->path, error);
+    }
     if (strcmp(name, "zipccl.perf") != 0 && !is_nccl(file->root))
         return check_form(file, name, holder, error);
     ZIPCCL_TRY(zipccl_rows_parse(file->path, text, nbytes, -1, &file->rows, error));
@@ -202,6 +214,6 @@ const char *zipccl_report_schema(const struct zipccl_report_file *file)
     if (file->form != NULL)
         return file->form->schema;
     if (file->rows == NULL)
-        return "zipccl.replay";
+        return file->sweep ? "zipccl.sweep" : "zipccl.replay";
     return file->rows->kind == ZIPCCL_ROWS_NCCL ? "nccl-tests" : "zipccl.perf";
 }

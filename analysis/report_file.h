@@ -12,13 +12,15 @@
 #include "analysis/report_page.h"
 #include "analysis/rows.h"
 
+#include <stdbool.h>
 #include <yajl/yajl_tree.h>
 
 struct zipccl_report_file {
     const char *path;
     yajl_val root;                  /* NULL: no JSON */
     struct zipccl_rows *rows;       /* of single collectives; NULL: another kind */
-    const struct zipccl_form *form; /* NULL: rows or a replay */
+    const struct zipccl_form *form; /* NULL: rows, a replay or a sweep */
+    bool sweep;
 };
 
 #endif

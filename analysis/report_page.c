@@ -10,6 +10,7 @@
 #include "analysis/perf_page.h"
 #include "analysis/replay_page.h"
 #include "analysis/report_file.h"
+#include "analysis/sweep_html.h"
 
 #include <errno.h>
 #include <math.h>
@@ -38,7 +39,7 @@ static const char *name_of(struct zipccl_report_file *const *files, size_t n, si
 
 static bool is_replay(const struct zipccl_report_file *file)
 {
-    return file->form == NULL && file->rows == NULL;
+    return file->form == NULL && file->rows == NULL && !file->sweep;
 }
 
 static void put_link(const char *name, size_t i, FILE *out)
@@ -131,12 +132,12 @@ static void put_other_row(const struct zipccl_report_file *file, const char *nam
     if (file->rows != NULL)
         zipccl_perf_ops(file->rows, what, sizeof what);
     else
-        snprintf(what, sizeof what, "%s", file->form->title);
+        snprintf(what, sizeof what, "%s", file->sweep ? ZIPCCL_SWEEP_TITLE : file->form->title);
     zipccl_page_text(what, out);
     if (file->rows != NULL)
         zipccl_page_text(file->rows->measured ? "measured" : "simulated", out);
     else
-        zipccl_page_text("", out);
+        zipccl_page_text(file->sweep ? "simulated" : "", out);
     fputs("</tr>\n", out);
 }
 
@@ -159,17 +160,22 @@ static void put_others(struct zipccl_report_file *const *files, size_t n, FILE *
     fputs("</tbody></table></div>\n", out);
 }
 
-static void put_section(const struct zipccl_report_file *file, int level, FILE *out)
+static zipccl_status put_section(const struct zipccl_report_file *file, int level, FILE *out,
+                                 struct zipccl_error *error)
 {
+    if (file->sweep)
+        return zipccl_sweep_section(file->root, level, out, error);
     if (file->form != NULL)
         zipccl_form_section(file->form, file->root, level, out);
     else if (file->rows != NULL)
         zipccl_perf_section(file->rows, file->root, level, out);
     else
         zipccl_replay_section(file->root, level, out);
+    return ZIPCCL_OK;
 }
 
-static void put_parts(struct zipccl_report_file *const *files, size_t n, FILE *out)
+static zipccl_status put_parts(struct zipccl_report_file *const *files, size_t n, FILE *out,
+                               struct zipccl_error *error)
 {
     put_replays(files, n, out);
     put_others(files, n, out);
@@ -189,9 +195,10 @@ static void put_parts(struct zipccl_report_file *const *files, size_t n, FILE *o
             zipccl_put_escaped(name_of(files, n, i), out);
         }
         fputs("</h2>\n", out);
-        put_section(files[i], 3, out);
+        ZIPCCL_TRY(put_section(files[i], 3, out, error));
         fputs("</section>\n", out);
     }
+    return ZIPCCL_OK;
 }
 
 /* The title of a page that got none. */
@@ -212,18 +219,20 @@ static void put_title(struct zipccl_report_file *const *files, size_t n, char *o
 zipccl_status zipccl_report_page(struct zipccl_report_file *const *files, size_t n,
                                  const char *title, FILE *out, struct zipccl_error *error)
 {
-    char style[2048], own[256], source[64];
+    char style[3072], own[256], source[64];
 
     if (n == 1 && is_replay(files[0]))
         return zipccl_replay_page(files[0]->root, title, out, error);
+    if (n == 1 && files[0]->sweep)
+        return zipccl_sweep_page(files[0]->root, title, out, error);
     if (title == NULL)
         put_title(files, n, own, sizeof own);
-    snprintf(style, sizeof style, "%s%s", parts_style, zipccl_perf_style);
+    snprintf(style, sizeof style, "%s%s%s", zipccl_sweep_style, parts_style, zipccl_perf_style);
     zipccl_page_begin(title != NULL ? title : own, style, out);
     if (n == 1)
-        put_section(files[0], 2, out);
+        ZIPCCL_TRY(put_section(files[0], 2, out, error));
     else
-        put_parts(files, n, out);
+        ZIPCCL_TRY(put_parts(files, n, out, error));
     if (n == 1)
         snprintf(source, sizeof source, "From %s.", zipccl_report_schema(files[0]));
     else

@@ -36,8 +36,8 @@ void zipccl_report_destroy(struct zipccl_report_file *file);
 const char *zipccl_report_schema(const struct zipccl_report_file *file);
 
 /*
- * Write the page of [n] files, n > 0; of one replay without a title it is the page of
- * zipccl_report_html().
+ * Write the page of [n] files, n > 0; of one replay or sweep without a title it is the
+ * page of zipccl_report_html() or zipccl_sweep_html().
  *
  * title  NULL: of what is in it
  *

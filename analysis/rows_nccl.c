@@ -408,19 +408,21 @@ static zipccl_status read_world(yajl_val root, const struct zipccl_row_place *at
 {
     yajl_val config = zipccl_document_get(root, "config");
     size_t n = zipccl_document_length(config, "devices"), nhosts = 0;
+    const char *hosts[MAX_HOSTS];
 
     if (n == 0)
         return zipccl_row_fail(at, "key \"config.devices\": expected a list, one entry a rank");
     for (size_t i = 0; i < n; i++) {
         const char *host =
             zipccl_document_text(zipccl_document_item(config, "devices", i), "hostname");
-        bool seen = false;
+        size_t h = 0;
 
-        for (size_t k = 0; k < i && !seen; k++)
-            seen =
-                strcmp(zipccl_document_text(zipccl_document_item(config, "devices", k), "hostname"),
-                       host) == 0;
-        nhosts += !seen;
+        while (h < nhosts && strcmp(hosts[h], host) != 0)
+            h++;
+        if (h == MAX_HOSTS)
+            return zipccl_row_fail(at, "key \"config.devices\": more than %d hosts", MAX_HOSTS);
+        if (h == nhosts)
+            hosts[nhosts++] = host;
     }
     /* It lists one device a process only: the others follow from threads and GPUs of each. */
     double threads = zipccl_document_number(config, "nthreads");

@@ -6,51 +6,33 @@
 #include "analysis/sweep_html.h"
 
 #include "analysis/document.h"
-#include "analysis/page_style.h"
+#include "analysis/page.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-/* What the maps need beyond the style of all pages. */
-static const char picture_style[] =
+const char zipccl_sweep_style[] =
     "svg .gain-cell { fill: var(--reduce_scatter); } svg .flat { fill: var(--tile); }\n"
-    "svg .none { fill: none; stroke: var(--line); } h3 { font-size: .95rem; margin: 1rem 0 .2rem; "
-    "}\n";
-
-static void put_number(yajl_val object, const char *key, double scale, int decimals, FILE *out)
-{
-    fputs("<td>", out);
-    zipccl_put_fixed(scale * zipccl_document_number(object, key), decimals, out);
-    fputs("</td>", out);
-}
-
-static void put_text(const char *text, FILE *out)
-{
-    fputs("<td class=\"l\">", out);
-    zipccl_put_escaped(text, out);
-    fputs("</td>", out);
-}
+    "svg .none { fill: none; stroke: var(--line); }\n"
+    "h3, h4 { font-size: .95rem; margin: 1rem 0 .2rem; }\n";
 
 static bool varies(yajl_val axis)
 {
     return zipccl_document_length(axis, "values") > 1;
 }
 
-static void put_head(yajl_val sweep, FILE *out)
+static void put_head(yajl_val sweep, int level, FILE *out)
 {
-    fprintf(out,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-            "<title>Where compression pays</title>\n<style>\n%s%s</style>\n</head>\n<body>\n"
-            "<h1>Where compression pays</h1>\n"
-            "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number on this page was "
-            "measured on a GPU.</p>\n<dl>\n",
-            zipccl_page_style, picture_style,
-            strcmp(zipccl_document_text(sweep, "fidelity"), "t0") == 0
-                ? "T0: closed form, no contention between collectives"
-                : "T1: flows");
+    fprintf(
+        out,
+        "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number %s was measured on a "
+        "GPU.</p>\n<dl>\n",
+        strcmp(zipccl_document_text(sweep, "fidelity"), "t0") == 0
+            ? "T0: closed form, no contention between collectives"
+            : "T1: flows",
+        level == 2 ? "on this page" : "of this part");
     for (size_t i = 0; i < zipccl_document_length(sweep, "axes"); i++) {
         yajl_val axis = zipccl_document_item(sweep, "axes", i);
 
@@ -104,14 +86,15 @@ static void put_tiles(yajl_val sweep, FILE *out)
     fputs("</div>\n", out);
 }
 
-static void put_break_evens(yajl_val sweep, FILE *out)
+static void put_break_evens(yajl_val sweep, int level, FILE *out)
 {
     yajl_val summary = zipccl_document_get(sweep, "summary");
     size_t n = zipccl_document_length(summary, "along");
 
     if (n == 0)
         return;
-    fputs("<h2>Break-even</h2>\n<p>Where the gain passes 2 %, all else equal, interpolated between "
+    zipccl_page_heading(level, "Break-even", out);
+    fputs("<p>Where the gain passes 2 %, all else equal, interpolated between "
           "points.</p>\n<table><thead><tr><th class=\"l\">along</th><th>lines</th><th>pay "
           "everywhere</th><th>pay nowhere</th><th>crossings</th><th>least</th><th>most</th><th "
           "class=\"l\">unit</th></tr></thead><tbody>\n",
@@ -130,15 +113,15 @@ static void put_break_evens(yajl_val sweep, FILE *out)
             most = fmax(most, value);
         }
         fputs("<tr>", out);
-        put_text(zipccl_document_text(along, "axis"), out);
-        put_number(along, "lines", 1, 0, out);
-        put_number(along, "pay_everywhere", 1, 0, out);
-        put_number(along, "pay_nowhere", 1, 0, out);
+        zipccl_page_text(zipccl_document_text(along, "axis"), out);
+        zipccl_page_value(along, "lines", 1, 0, out);
+        zipccl_page_value(along, "pay_everywhere", 1, 0, out);
+        zipccl_page_value(along, "pay_nowhere", 1, 0, out);
         fprintf(out, "<td>%zu</td>", ncrossings);
         snprintf(text, sizeof text,
                  isnan(least) ? "<td></td><td></td>" : "<td>%.3g</td><td>%.3g</td>", least, most);
         fputs(text, out);
-        put_text(zipccl_document_text(along, "unit"), out);
+        zipccl_page_text(zipccl_document_text(along, "unit"), out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table>\n", out);
@@ -154,7 +137,7 @@ static void put_row(yajl_val sweep, yajl_val point, FILE *out)
         yajl_val axis = zipccl_document_item(sweep, "axes", i);
 
         if (varies(axis))
-            put_text(zipccl_document_text(axes, zipccl_document_text(axis, "name")), out);
+            zipccl_page_text(zipccl_document_text(axes, zipccl_document_text(axis, "name")), out);
     }
     if (error[0] != '\0') {
         fputs("<td colspan=\"10\" class=\"l\">failed: ", out);
@@ -162,15 +145,15 @@ static void put_row(yajl_val sweep, yajl_val point, FILE *out)
         fputs("</td></tr>\n", out);
         return;
     }
-    put_number(point, "nranks", 1, 0, out);
-    put_number(point, "step_time_raw_s", 1e3, 1, out);
-    put_number(point, "step_time_adaptive_s", 1e3, 1, out);
-    put_number(point, "end_to_end_speedup", 1, 3, out);
-    put_number(point, "comm_speedup", 1, 2, out);
-    put_number(point, "exposed_comm_share", 100, 1, out);
-    put_number(point, "tokens_per_s_per_gpu_raw", 1, 0, out);
-    put_number(point, "tokens_per_s_per_gpu_adaptive", 1, 0, out);
-    put_number(point, "memory_bytes", 1e-9, 1, out);
+    zipccl_page_value(point, "nranks", 1, 0, out);
+    zipccl_page_value(point, "step_time_raw_s", 1e3, 1, out);
+    zipccl_page_value(point, "step_time_adaptive_s", 1e3, 1, out);
+    zipccl_page_value(point, "end_to_end_speedup", 1, 3, out);
+    zipccl_page_value(point, "comm_speedup", 1, 2, out);
+    zipccl_page_value(point, "exposed_comm_share", 100, 1, out);
+    zipccl_page_value(point, "tokens_per_s_per_gpu_raw", 1, 0, out);
+    zipccl_page_value(point, "tokens_per_s_per_gpu_adaptive", 1, 0, out);
+    zipccl_page_value(point, "memory_bytes", 1e-9, 1, out);
     fputs("<td class=\"l\">", out);
     zipccl_put_escaped(zipccl_document_text(point, "limit"), out);
     if (strcmp(zipccl_document_text(point, "limit"), "compute") != 0) {
@@ -182,9 +165,10 @@ static void put_row(yajl_val sweep, yajl_val point, FILE *out)
     fputs("</td></tr>\n", out);
 }
 
-static void put_rows(yajl_val sweep, FILE *out)
+static void put_rows(yajl_val sweep, int level, FILE *out)
 {
-    fputs("<h2>Points</h2>\n<div class=\"scroll\"><table class=\"rows\"><thead><tr>", out);
+    zipccl_page_heading(level, "Points", out);
+    fputs("<div class=\"scroll\"><table class=\"rows\"><thead><tr>", out);
     for (size_t i = 0; i < zipccl_document_length(sweep, "axes"); i++) {
         yajl_val axis = zipccl_document_item(sweep, "axes", i);
 
@@ -203,13 +187,14 @@ static void put_rows(yajl_val sweep, FILE *out)
     fputs("</tbody></table></div>\n", out);
 }
 
-static void put_skipped(yajl_val sweep, FILE *out)
+static void put_skipped(yajl_val sweep, int level, FILE *out)
 {
     size_t n = zipccl_document_length(sweep, "skipped");
 
     if (n == 0)
         return;
-    fputs("<h2>Combinations not run</h2>\n<div class=\"scroll\"><table class=\"rows\"><thead><tr>"
+    zipccl_page_heading(level, "Combinations not run", out);
+    fputs("<div class=\"scroll\"><table class=\"rows\"><thead><tr>"
           "<th class=\"l\">for</th><th class=\"l\">combination</th><th class=\"l\">reason</th></tr>"
           "</thead><tbody>\n",
           out);
@@ -219,7 +204,7 @@ static void put_skipped(yajl_val sweep, FILE *out)
         bool any = false;
 
         fputs("<tr>", out);
-        put_text(zipccl_document_text(skipped, "kind"), out);
+        zipccl_page_text(zipccl_document_text(skipped, "kind"), out);
         fputs("<td class=\"l\">", out);
         for (size_t k = 0; k < zipccl_document_length(sweep, "axes"); k++) {
             yajl_val axis = zipccl_document_item(sweep, "axes", k);
@@ -234,62 +219,48 @@ static void put_skipped(yajl_val sweep, FILE *out)
             any = true;
         }
         fputs("</td>", out);
-        put_text(zipccl_document_text(skipped, "reason"), out);
+        zipccl_page_text(zipccl_document_text(skipped, "reason"), out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
 }
 
-static void put_notes(yajl_val cluster, const char *key, const char *title, FILE *out)
-{
-    fprintf(out,
-            "<h3>%s</h3>\n<table class=\"notes\"><thead><tr><th class=\"l\">name</th><th "
-            "class=\"l\">value</th><th class=\"l\">unit</th><th class=\"l\">source</th></tr>"
-            "</thead><tbody>\n",
-            title);
-    for (size_t i = 0; i < zipccl_document_length(cluster, key); i++) {
-        yajl_val note = zipccl_document_item(cluster, key, i);
-        yajl_val value = zipccl_document_get(note, "value");
-
-        fputs("<tr>", out);
-        put_text(zipccl_document_text(note, "name"), out);
-        put_text(YAJL_IS_NUMBER(value) ? YAJL_GET_NUMBER(value)
-                                       : zipccl_document_text(note, "value"),
-                 out);
-        put_text(zipccl_document_text(note, "unit"), out);
-        put_text(zipccl_document_text(note, "source"), out);
-        fputs("</tr>\n", out);
-    }
-    fputs("</tbody></table>\n", out);
-}
-
-static void put_clusters(yajl_val sweep, FILE *out)
+static void put_clusters(yajl_val sweep, int level, FILE *out)
 {
     for (size_t i = 0; i < zipccl_document_length(sweep, "clusters"); i++) {
         yajl_val cluster = zipccl_document_item(sweep, "clusters", i);
 
-        fputs("<h2>", out);
+        fprintf(out, "<h%d>", level);
         zipccl_put_escaped(zipccl_document_text(cluster, "name"), out);
-        fputs(": what it rests on</h2>\n<p>", out);
+        fprintf(out, ": what it rests on</h%d>\n<p>", level);
         zipccl_put_escaped(zipccl_document_text(cluster, "provenance_of_steps"), out);
         fputs("</p>\n", out);
-        put_notes(cluster, "settings", "Settings", out);
-        put_notes(cluster, "assumptions", "Assumptions, without what the axes change", out);
+        zipccl_page_notes(cluster, "settings", level + 1, "Settings", out);
+        zipccl_page_notes(cluster, "assumptions", level + 1,
+                          "Assumptions, without what the axes change", out);
     }
 }
 
-static zipccl_status put_page(yajl_val sweep, FILE *out, struct zipccl_error *error)
+zipccl_status zipccl_sweep_section(yajl_val sweep, int level, FILE *out, struct zipccl_error *error)
 {
-    put_head(sweep, out);
+    put_head(sweep, level, out);
     put_tiles(sweep, out);
-    fputs("<h2>Speedup of the step, raw over adaptive</h2>\n", out);
-    ZIPCCL_TRY(zipccl_sweep_maps(sweep, out, error));
+    zipccl_page_heading(level, "Speedup of the step, raw over adaptive", out);
+    ZIPCCL_TRY(zipccl_sweep_maps(sweep, level + 1, out, error));
     fputs("<p>Grey: a gain of less than 2 %. A dash: not run.</p>\n", out);
-    put_break_evens(sweep, out);
-    put_rows(sweep, out);
-    put_skipped(sweep, out);
-    put_clusters(sweep, out);
-    fputs("<footer>Made by zipccl.</footer>\n</body>\n</html>\n", out);
+    put_break_evens(sweep, level, out);
+    put_rows(sweep, level, out);
+    put_skipped(sweep, level, out);
+    put_clusters(sweep, level, out);
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_sweep_page(yajl_val sweep, const char *title, FILE *out,
+                                struct zipccl_error *error)
+{
+    zipccl_page_begin(title != NULL ? title : ZIPCCL_SWEEP_TITLE, zipccl_sweep_style, out);
+    ZIPCCL_TRY(zipccl_sweep_section(sweep, 2, out, error));
+    zipccl_page_end("Schema zipccl.sweep version 1.", out);
     if (ferror(out))
         return zipccl_fail(error, ZIPCCL_ERR_IO, "page: %s", strerror(errno));
     return ZIPCCL_OK;
@@ -309,7 +280,7 @@ zipccl_status zipccl_sweep_html(const char *json, size_t nbytes, FILE *out,
                              "result: expected schema \"zipccl.sweep\" version 1, found \"%.60s\"",
                              zipccl_document_text(schema, "name"));
     else
-        status = put_page(sweep, out, error);
+        status = zipccl_sweep_page(sweep, NULL, out, error);
     yajl_tree_free(sweep);
     return status;
 }

@@ -27,12 +27,27 @@
 zipccl_status zipccl_sweep_html(const char *json, size_t nbytes, FILE *out,
                                 struct zipccl_error *error);
 
+#define ZIPCCL_SWEEP_TITLE "Where compression pays"
+
+/* Of a parsed sweep the page, 'title' NULL: ZIPCCL_SWEEP_TITLE; what stands on it below the title. */
+zipccl_status zipccl_sweep_page(yajl_val sweep, const char *title, FILE *out,
+                                struct zipccl_error *error);
+zipccl_status zipccl_sweep_section(yajl_val sweep, int level, FILE *out,
+                                   struct zipccl_error *error);
+
+/* Beside the style of all pages. */
+extern const char zipccl_sweep_style[];
+
+/* Check a file that others sent by schema "zipccl.sweep" version 1.  ZIPCCL_ERR_INPUT with path and place. */
+zipccl_status zipccl_sweep_check(yajl_val sweep, const char *path, struct zipccl_error *error);
+
 /*
  * Write maps of the speedup over two axes, as HTML with inline SVG: nic.rate or the longest numeric axis
  * across, the longest other one down, a map for each combination of the rest, at most
- * ZIPCCL_SWEEP_MAX_MAPS.  Nothing if no axis has two values.  ZIPCCL_ERR_NOMEM.
+ * ZIPCCL_SWEEP_MAX_MAPS, each with a heading of 'level'.  Nothing if no axis has two values.
+ * ZIPCCL_ERR_NOMEM.
  */
 enum { ZIPCCL_SWEEP_MAX_MAPS = 24 };
-zipccl_status zipccl_sweep_maps(yajl_val sweep, FILE *out, struct zipccl_error *error);
+zipccl_status zipccl_sweep_maps(yajl_val sweep, int level, FILE *out, struct zipccl_error *error);
 
 #endif

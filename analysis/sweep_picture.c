@@ -26,6 +26,7 @@ struct axis {
 struct map {
     yajl_val sweep;
     const struct axis *x, *y; /* y NULL: one row */
+    int level;                /* of headings */
     double most;              /* largest gain of all maps */
     yajl_val *cells;          /* [ny * nx] points; NULL: none */
 };
@@ -117,14 +118,27 @@ static void put_title(const struct map *map, yajl_val first, FILE *out)
         if (zipccl_document_length(axis, "values") < 2 || strcmp(name, map->x->name) == 0 ||
             (map->y != NULL && strcmp(name, map->y->name) == 0))
             continue;
-        fputs(any ? ", " : "<h3>", out);
+        if (any)
+            fputs(", ", out);
+        else
+            fprintf(out, "<h%d>", map->level);
         zipccl_put_escaped(name, out);
         fputc(' ', out);
         zipccl_put_escaped(zipccl_document_text(zipccl_document_get(first, "axes"), name), out);
         any = true;
     }
     if (any)
-        fputs("</h3>\n", out);
+        fprintf(out, "</h%d>\n", map->level);
+}
+
+static void put_ms(const char *before, yajl_val point, const char *key, FILE *out)
+{
+    double ms = 1e3 * zipccl_document_number(point, key);
+
+    if (isfinite(ms))
+        fprintf(out, "%s %.4g", before, ms);
+    else
+        fprintf(out, "%s \xe2\x80\x93", before);
 }
 
 static void put_cell(const struct map *map, size_t row, size_t column, FILE *out)
@@ -143,11 +157,12 @@ static void put_cell(const struct map *map, size_t row, size_t column, FILE *out
         fputs(": not run", out);
     else if (isnan(gain))
         fputs(": no speedup", out);
-    else
-        fprintf(out, ": raw %.4g ms, adaptive %.4g ms, limit %s",
-                1e3 * zipccl_document_number(point, "step_time_raw_s"),
-                1e3 * zipccl_document_number(point, "step_time_adaptive_s"),
-                zipccl_document_text(point, "limit"));
+    else {
+        put_ms(": raw", point, "step_time_raw_s", out);
+        put_ms(" ms, adaptive", point, "step_time_adaptive_s", out);
+        fputs(" ms, limit ", out);
+        zipccl_put_escaped(zipccl_document_text(point, "limit"), out);
+    }
     fprintf(out, "</title><rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"",
             isnan(gain)   ? "none"
             : gain < 0.02 ? "flat"
@@ -231,11 +246,11 @@ static void fill_map(struct map *map, yajl_val first, bool *done)
     }
 }
 
-static zipccl_status put_maps(yajl_val sweep, const struct axis *x, const struct axis *y, FILE *out,
-                              struct zipccl_error *error)
+static zipccl_status put_maps(yajl_val sweep, const struct axis *x, const struct axis *y, int level,
+                              FILE *out, struct zipccl_error *error)
 {
     size_t npoints = zipccl_document_length(sweep, "points"), nmaps = 0, nleft = 0;
-    struct map map = {.sweep = sweep, .x = x, .y = y, .most = 0.02};
+    struct map map = {.sweep = sweep, .x = x, .y = y, .level = level, .most = 0.02};
     bool *done = calloc(npoints + 1, sizeof *done);
 
     map.cells = calloc(x->n * (y != NULL ? y->n : 1), sizeof(*map.cells));
@@ -283,7 +298,7 @@ static int choose(const struct axis *axes, size_t naxes, int not_this, bool nume
     return best;
 }
 
-zipccl_status zipccl_sweep_maps(yajl_val sweep, FILE *out, struct zipccl_error *error)
+zipccl_status zipccl_sweep_maps(yajl_val sweep, int level, FILE *out, struct zipccl_error *error)
 {
     size_t naxes = zipccl_document_length(sweep, "axes"), nopen = 0;
     struct axis *axes = calloc(naxes + 1, sizeof *axes);
@@ -299,7 +314,7 @@ zipccl_status zipccl_sweep_maps(yajl_val sweep, FILE *out, struct zipccl_error *
         x = x < 0 ? choose(axes, naxes, -1, false) : x;
         y = choose(axes, naxes, x, false);
         if (x >= 0)
-            status = put_maps(sweep, &axes[x], y >= 0 ? &axes[y] : NULL, out, error);
+            status = put_maps(sweep, &axes[x], y >= 0 ? &axes[y] : NULL, level, out, error);
     }
     for (size_t i = 0; i < nopen; i++)
         free(axes[i].order);

@@ -137,11 +137,11 @@ static void keep_native(void *context, struct zipccl_candidate *candidate)
 
 static zipccl_status choose(const struct job *job, const struct zipccl_call *call,
                             const struct zipccl_wire_sizes *sizes, enum zipccl_mode mode,
-                            struct zipccl_plan **out, struct zipccl_cost *cost)
+                            bool native_only, struct zipccl_plan **out, struct zipccl_cost *cost)
 {
     struct native native = {.plan = NULL};
 
-    if (mode != ZIPCCL_MODE_RAW || !job->native)
+    if (!native_only)
         return zipccl_choose(call, &job->placement, job->params, sizes, mode,
                              (uint32_t)job->capacity_class, MAX_STAGING_BYTES, out, cost);
     zipccl_status status =
@@ -158,7 +158,7 @@ static zipccl_status choose(const struct job *job, const struct zipccl_call *cal
     return ZIPCCL_OK;
 }
 
-static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
+static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode, bool native_only,
                                 struct zipccl_price *out)
 {
     const struct zipccl_event *e = job->class->event;
@@ -181,7 +181,7 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode,
     double raw, coded;
     zipccl_status status;
 
-    ZIPCCL_TRY(choose(job, &call, &sizes, mode, &plan, &cost));
+    ZIPCCL_TRY(choose(job, &call, &sizes, mode, native_only, &plan, &cost));
     note_class(plan, &sizing, out);
     out->total_s = cost.total_s;
     out->codec_s = cost.codec_s + cost.reduce_s;
@@ -304,16 +304,20 @@ static zipccl_status price_class(struct zipccl_pricing *pricing, uint32_t index,
         struct zipccl_priced_call *call = &calls[pricing->ncalls++];
 
         memset(call, 0, sizeof(*call));
+        call->has_plain = job->native && !job->raw_only;
         call->raw.capacity_class = call->compressed.capacity_class = ZIPCCL_NO_CLASS;
         snprintf(call->raw.name, sizeof(call->raw.name), "none");
         snprintf(call->compressed.name, sizeof(call->compressed.name), "none");
+        call->plain = call->raw;
         /* Alone in its group, or empty: nothing moves. */
         if (job->class->group->size < 2 || job->class->event->count == 0)
             continue;
         job->placement = (struct zipccl_placement){places->topologies[k], places->slots[k]};
-        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_RAW, &call->raw));
+        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_RAW, job->native, &call->raw));
+        if (call->has_plain)
+            ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_RAW, false, &call->plain));
         if (!job->raw_only)
-            ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, &call->compressed));
+            ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, false, &call->compressed));
         if (job->plans) {
             call->topology = places->topologies[k];
             places->topologies[k] = NULL;
@@ -365,7 +369,7 @@ static zipccl_status price_again(struct zipccl_pricing *pricing, uint32_t index,
             continue;
         release_price(price);
         job->placement = (struct zipccl_placement){places->topologies[k], places->slots[k]};
-        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, price));
+        ZIPCCL_TRY(price_mode(job, ZIPCCL_MODE_COMPRESSED, false, price));
     }
     return ZIPCCL_OK;
 }
@@ -502,6 +506,7 @@ void zipccl_pricing_destroy(struct zipccl_pricing *pricing)
         return;
     for (uint32_t i = 0; i < pricing->ncalls; i++) {
         release_price(&pricing->calls[i].raw);
+        release_price(&pricing->calls[i].plain);
         release_price(&pricing->calls[i].compressed);
         zipccl_topology_destroy(pricing->calls[i].topology);
     }
@@ -513,10 +518,16 @@ void zipccl_pricing_destroy(struct zipccl_pricing *pricing)
     free(pricing);
 }
 
+/* What adaptive sends uncompressed: whatever raw is, the best plan; of equal ones raw's. */
+static const struct zipccl_price *uncompressed(const struct zipccl_priced_call *call)
+{
+    return call->has_plain && call->plain.total_s < call->raw.total_s ? &call->plain : &call->raw;
+}
+
 /* Equal prices stay uncompressed. */
 static bool takes_compressed(const struct zipccl_priced_call *call)
 {
-    return call->compressed.total_s < call->raw.total_s;
+    return call->compressed.total_s < uncompressed(call)->total_s;
 }
 
 const struct zipccl_priced_call *zipccl_pricing_call(const struct zipccl_pricing *pricing,
@@ -532,13 +543,16 @@ const struct zipccl_price *zipccl_pricing_get(const struct zipccl_pricing *prici
 {
     const struct zipccl_priced_call *call = zipccl_pricing_call(pricing, event, part);
 
-    if (mode == ZIPCCL_RUN_REFINED)
+    if (mode == ZIPCCL_RUN_REFINED) {
         mode = pricing->row_mode[event->row];
+        if (mode == ZIPCCL_STEP_RAW)
+            return uncompressed(call);
+    }
     if (mode == ZIPCCL_STEP_RAW)
         return &call->raw;
     if (mode == ZIPCCL_STEP_COMPRESSED)
         return &call->compressed;
-    return takes_compressed(call) ? &call->compressed : &call->raw;
+    return takes_compressed(call) ? &call->compressed : uncompressed(call);
 }
 
 bool zipccl_pricing_adaptive_is(const struct zipccl_pricing *pricing, int mode)
@@ -547,7 +561,7 @@ bool zipccl_pricing_adaptive_is(const struct zipccl_pricing *pricing, int mode)
         const struct zipccl_priced_call *call = &pricing->calls[i];
         bool compressed = takes_compressed(call);
 
-        if (mode == ZIPCCL_STEP_RAW && compressed)
+        if (mode == ZIPCCL_STEP_RAW && (compressed || uncompressed(call) != &call->raw))
             return false;
         if (mode == ZIPCCL_STEP_COMPRESSED && !compressed && call->compressed.compressed)
             return false;

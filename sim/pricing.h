@@ -3,7 +3,7 @@
  *
  * A communicator's price depends on where its ranks lie, so a call is priced once per placement
  * (ranks of a part by node and slot).  Adaptive takes the cheaper of the best uncompressed and the
- * best compressed plan, which is what zipccl_choose() does in that mode.
+ * best compressed plan, whatever raw is, which is what zipccl_choose() does in that mode.
  *
  * Fixed messages are priced in the capacity class that a communicator settles in after many steps: the
  * narrowest that the samples of all calls fit which share a class (core/classes.h), since one that
@@ -36,6 +36,8 @@ struct zipccl_price {
 /* One call on one placement. */
 struct zipccl_priced_call {
     struct zipccl_price raw, compressed;
+    struct zipccl_price plain; /* the best uncompressed plan, where raw is the library's own */
+    bool has_plain;
     struct zipccl_topology *topology; /* owned; of the plans, NULL if there are none */
 };
 

@@ -132,7 +132,7 @@ static void add_model(const struct zipccl_replay_state *state, struct zipccl_rep
            "compute wants all SMs; the codec takes codec.sms of them while it runs");
     assume(r, "NCCL's own SMs and HBM traffic", "not modelled", "",
            "the same for raw and compressed plans");
-    assume(r, "raw", "fastest uncompressed plan", "",
+    assume(r, "raw", r->native ? "NCCL's own algorithm" : "fastest uncompressed plan", "",
            "rings over nccl.channels channels or direct; no trees, NVLS or SHARP");
     assume(r, "ranks", "placed in order, node after node", "", "the trace's rank order");
 }

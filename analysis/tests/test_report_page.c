@@ -75,7 +75,23 @@ static const char device[] =
     "on a GPU\", \"emulated\": true, \"good\": true, \"conformance\": {\"cases\": 77}, \"rows\": "
     "[{\"work\": \"encode\", \"median_s\": 3e-3}]}";
 
-static const char *const wholes[] = {replay, perf, compare, bench, plan, device};
+static const char sweep[] =
+    "{\"schema\": {\"name\": \"zipccl.sweep\", \"version\": 1}, \"kind\": \"simulated\", "
+    "\"fidelity\": \"t0\", \"run\": 2, \"not_run\": 1, \"axes\": [{\"name\": \"nic.rate\", "
+    "\"unit\": \"Gb/s\", \"values\": [\"100Gbps\", \"400Gbps\"], \"numbers\": [100, 400]}, "
+    "{\"name\": \"gpus\", \"values\": [\"64\", \"20\"], \"numbers\": [64, 20]}, {\"name\": "
+    "\"tp\", \"values\": [\"1\", \"2\"], \"numbers\": [1, 2]}], \"clusters\": [{\"name\": "
+    "\"two\", \"codec\": \"encode 250\", " NOTES "}], \"tensors\": [{\"origin\": \"small ones\"}], "
+    "\"points\": [{\"axes\": {\"nic.rate\": \"100Gbps\", \"gpus\": \"64\", \"tp\": \"1\"}, "
+    "\"nranks\": 64, \"memory_bytes\": 4.25e10, \"step_time_raw_s\": 0.15, "
+    "\"step_time_adaptive_s\": 0.12, \"end_to_end_speedup\": 1.25, \"limit\": \"NIC\", "
+    "\"most_exposed_op\": \"all_gather\", \"most_exposed_group\": \"dp\"}, {\"axes\": "
+    "{\"nic.rate\": \"400Gbps\", \"gpus\": \"64\", \"tp\": \"1\"}, \"error\": \"no sample\"}], "
+    "\"skipped\": [{\"axes\": {\"gpus\": \"20\"}, \"kind\": \"world\", \"reason\": \"not full\"}], "
+    "\"summary\": {\"points_that_pay\": 1, \"along\": [{\"axis\": \"nic.rate\", \"unit\": "
+    "\"Gb/s\", \"lines\": 1, \"break_even\": [{\"value\": 290}]}]}}";
+
+static const char *const wholes[] = {replay, perf, compare, bench, plan, device, sweep};
 
 enum { NUM_WHOLES = sizeof wholes / sizeof *wholes };
 
@@ -161,7 +177,9 @@ Test(report_page, shows_what_each_schema_holds)
          "<td>101.7</td>"},
         {"a processor", "<td>1.5031</td>", "<td>17.59</td>", "2026-11-30T10:00:00Z"},
         {"native x8", "<td>42.5</td>", "all_gather", "predicted"},
-        {"<td>3000.0</td>", "Emulated, not run on a GPU", "<dd>77</dd>", "encode"}};
+        {"<td>3000.0</td>", "Emulated, not run on a GPU", "<dd>77</dd>", "encode"},
+        {"<td>150.0</td><td>120.0</td><td>1.250</td>", "failed: no sample", "limit NIC</title>",
+         "<title>Where compression pays</title>"}};
 
     for (int i = 0; i < NUM_WHOLES; i++) {
         struct zipccl_error error = {""};
@@ -178,8 +196,8 @@ Test(report_page, shows_what_each_schema_holds)
 Test(report_page, puts_several_side_by_side)
 {
     struct zipccl_error error = {""};
-    const char *const texts[7] = {replay, perf, compare, bench, plan, device, replay};
-    char *page = page_of(texts, 7, NULL, &error);
+    const char *const texts[8] = {replay, perf, compare, bench, plan, device, replay, sweep};
+    char *page = page_of(texts, 8, NULL, &error);
 
     cr_assert_not_null(page, "%s", error.text);
     const char *table = strstr(page, "<h2>Replayed steps</h2>"),
@@ -193,6 +211,9 @@ Test(report_page, puts_several_side_by_side)
     cr_expect_not_null(strstr(page, "<a href=\"#r7\">x/a.json</a>"));
     cr_expect_not_null(strstr(page, "<a href=\"#r2\">b.json</a>"));
     cr_expect_not_null(strstr(page, "<h3>Collectives</h3>"));
+    cr_expect_not_null(
+        strstr(page, "<a href=\"#r8\">h.json</a></td><td class=\"l\">zipccl.sweep<"));
+    cr_expect_not_null(strstr(page, "<h4>tp 1</h4>"), "maps have no heading");
     /* Other parts may have been measured. */
     cr_expect_null(strstr(page, "No number on this page"));
     cr_expect_not_null(strstr(page, "No number of this part was measured on a GPU"));
@@ -228,6 +249,12 @@ Test(report_page, refuses_what_is_not_of_its_form)
     refuses(plan, "\"candidates\"", "\"candidate\"", "candidates: found nothing, expected a list");
     refuses(device, "\"good\": true", "\"good\": 1",
             "good: found a number, expected true or false");
+    refuses(replay, "\"t0\"", "\"t7\"", "fidelity: found another word, expected t0, t1 or t2");
+    refuses(sweep, "\"version\": 1", "\"version\": 2", "has version 2, expected 1");
+    refuses(sweep, "\"simulated\"", "\"measured\"", "expected simulated");
+    refuses(sweep, "\"t0\"", "\"t2\"", "expected t0 or t1");
+    refuses(sweep, "1.25", "\"1.25\"", "points[0].end_to_end_speedup: found a text");
+    refuses(sweep, "\"100Gbps\", \"400Gbps\"]", "100]", "axes[0].values[0]: found a number");
     refuses(device, "{\"cases\": 77}", "77", "conformance: found a number, expected an object");
 }
 
@@ -249,6 +276,35 @@ Test(report_page, refuses_nests_comments_and_zero_bytes)
     cr_assert_eq(zipccl_report_parse("c", comment, sizeof comment - 1, &file, &error),
                  ZIPCCL_ERR_INPUT);
     cr_expect_not_null(strstr(error.text, "comment"), "%s", error.text);
+}
+
+/* 'n' times 'what' in the place of 'from', read as a file. */
+static void refuses_many(const char *whole, const char *from, const char *what, size_t n,
+                         const char *expected)
+{
+    size_t length = 0;
+    char *many = NULL;
+    FILE *out = open_memstream(&many, &length);
+
+    cr_assert_not_null(out);
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, what, i);
+    fputs(from, out);
+    fclose(out);
+    refuses(whole, from, many, expected);
+    free(many);
+}
+
+Test(report_page, refuses_more_than_any_result_has)
+{
+    static const char nccl[] = "{\"nccl_version\": \"2.28\", \"args\": [\"all_gather_perf\"], "
+                               "\"config\": {\"devices\": [{}]}, \"results\": []}";
+
+    refuses_many(replay, "\"kind\"", "\"key%zu\": 0, ", 2000, "more keys than any result has");
+    refuses_many(nccl, "{}", "{\"hostname\": \"%zu\"}, ", 1025, "more than 1024 hosts");
+    refuses_many(sweep, "\"100Gbps\", ", "\"%zuGbps\", ", 1000, "values of an axis: found 1002");
+    refuses_many(sweep, "{\"name\": \"gpus\"", "{\"name\": \"a%zu\", \"values\": [\"1\", \"2\"]}, ",
+                 14, "combinations: found 32768, expected at most 20000");
 }
 
 Test(report_page, escapes_all_text_of_files)

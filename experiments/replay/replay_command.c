@@ -72,7 +72,7 @@ static const struct argp_option option_table[] = {
      2},
     {"baseline", KEY_BASELINE, "best|native", 0,
      "what raw is: the best uncompressed plan of each call (default), or NCCL's own algorithms "
-     "alone, which adaptive then compares with the compressed plans",
+     "alone; adaptive chooses from all plans either way",
      2},
     {"fidelity", 'f', "TIER", 0,
      "t1: flows in SimGrid (default); t0: closed form; t2: every message of every rank, slow, "

@@ -32,11 +32,11 @@ static const struct argp_option option_table[] = {
 
 static const char doc[] =
     "Make one self-contained page of result files, to look at or to hand on."
-    "\vA RESULT is JSON of 'zipccl replay' (simulated or on real ranks), 'perf', 'compare', 'plan' "
-    "or 'codec bench' (-J), of gpu/device_check.sh, or what nccl-tests prints or writes; what it "
-    "is "
-    "the file says. The page of one replay is that of 'replay --html'. Of several results a table "
-    "comes first, then a part for each. The page needs no other file and no network.\n\n"
+    "\vA RESULT is JSON of 'zipccl replay' (simulated or on real ranks), 'sweep', 'perf', "
+    "'compare', 'plan' or 'codec bench' (-J), of gpu/device_check.sh, or what nccl-tests prints or "
+    "writes; what it is the file says. The page of one replay or sweep is that of its --html. Of "
+    "several results a table comes first, then a part for each. The page needs no other file and "
+    "no network.\n\n"
     "Examples:\n"
     "  zipccl report step.json -o step.html\n"
     "  zipccl report a100.json h100.json perf.json --title 'Which cluster?' -o page.html\n\n"

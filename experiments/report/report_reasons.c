@@ -127,7 +127,9 @@ static void print_no_gain(const struct zipccl_replay_result *result, FILE *out)
         fprintf(out, "only %.2g %% of the raw step is exposed communication",
                 result->exposed_comm_share * 100);
     else if (saved > 1e-9)
-        fprintf(out, "compressing where it pays saves %.2g %% of the raw step", saved * 100);
+        fprintf(out, "%s %.2g %% of the raw step",
+                result->native ? "the fastest plans save" : "compressing where it pays saves",
+                saved * 100);
     else if (chooser_kept_raw(result))
         fputs("raw is the faster choice here", out);
     else
@@ -323,12 +325,22 @@ static void print_baseline(const struct zipccl_replay_result *result, FILE *out)
     fputc('\n', out);
 }
 
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* True if 'row' has a type that the codec covers, and yet no compressed plan. */
 static bool has_no_compressed_form(const struct zipccl_replay_result *result,
                                    const struct zipccl_result_row *row)
 {
+    const char *plan = row->strategy_compressed;
+
+    /* Always then takes the best uncompressed plan, which may not be raw's. */
     return result->steps[ZIPCCL_STEP_COMPRESSED].present && zipccl_dtype_compressible(row->dtype) &&
-           row->raw_bytes > 0 && strcmp(row->strategy_compressed, row->strategy_raw) == 0;
+           row->raw_bytes > 0 &&
+           (strcmp(plan, row->strategy_raw) == 0 ||
+            (result->native && (starts(plan, "native") || starts(plan, "raw "))));
 }
 
 static void print_share(double bytes, double all, FILE *out)

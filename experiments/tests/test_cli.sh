@@ -139,6 +139,15 @@ works "" "$check" given.json ratio=1.3
 works "raw = NCCL's own algorithms (native" "$zipccl" replay "$moe" -c "$a100" -f t0 --mode raw --baseline native -J native.json
 works "" "$check" native.json baseline=native
 grep '"strategy_raw"' native.json | grep -qv '"native' && failed "a raw plan that is not NCCL's own"
+grep -q 'name": "raw"' native.json && grep -A1 'name": "raw"' native.json | grep -q "NCCL's own" ||
+    failed "assumptions call raw another plan: $(grep -A1 'name": "raw"' native.json)"
+# Adaptive chooses from all plans whatever raw is: with nothing to gain from the codec, the best uncompressed ones.
+for baseline in best native; do
+    works "SIMULATED" "$zipccl" replay "$moe" -c "$a100" -f t0 --ratio 1 --steps-only --baseline $baseline -J one_$baseline.json
+done
+[ "$(grep step_time_adaptive one_best.json)" = "$(grep step_time_adaptive one_native.json)" ] &&
+    [ "$(grep step_time_raw one_best.json)" != "$(grep step_time_raw one_native.json)" ] ||
+    failed "steps by baseline: $(grep step_time one_best.json one_native.json)"
 grep -q '"strategy_raw": "raw two-level"' given.json || failed "raw is never one of our plans, so the baselines do not differ"
 works "given" "$zipccl" replay mini.jsonl -c laptop --ratio 1.4 --set nic.rate=2Gbps -J given.json
 grep -q -- --set given.json || failed "--set is not listed in the result"

@@ -50,6 +50,8 @@ grep -q '"name": "zipccl.sweep"' sweep.json && grep -q '"kind": "world"' sweep.j
 grep -q '^simulated,tiny.yaml,1,fsdp,16,' sweep.csv || failed "the CSV: $(head -2 sweep.csv)"
 grep -q '<svg' sweep.html && grep -q 'Simulated' sweep.html && ! grep -qi '<script\|http:' sweep.html ||
     failed "the page"
+works "" "$zipccl" report sweep.json -q -o again.html
+cmp -s again.html sweep.html || failed "the page of sweep.json is not that of the sweep which wrote it"
 
 # ---- in the same order and with the same bytes whatever runs at once; options say what a file says
 works "" "$zipccl" sweep -m tiny.yaml --gpus 16,20 --sharding fsdp --tp 1,2 -c h100-8x8-400g --nic 10Gbps,100Gbps \
@@ -61,6 +63,9 @@ cmp -s <(grep '_s"\|speedup' one.json | sort) <(grep '_s"\|speedup' three.json |
 works "... 2 rows more" "$zipccl" sweep sweep.yaml --top 2
 sed -n '/raw ms/,/more/p' out | grep -m1 -A1 'GB/GPU' | grep -q ' 10Gbps' || failed "--top: $(cat out)"
 works "8 combinations, 4 to run, of 2 distinct steps" "$zipccl" sweep sweep.yaml --list
+readme=$(sed -n 's/.*`build.zipccl \(sweep [^`]*\)`.*/\1/p' "$OLDPWD/README.md")
+# shellcheck disable=SC2086
+works "4 combinations, 4 to run" "$zipccl" $readme --list
 
 # ---- traces, to other ranks; parallelism by combinations; memory
 works "2 run" "$zipccl" sweep --trace "$OLDPWD/traces/samples/moe4" --gpus 4,8 -c laptop --nic 1Gbps -r 1.4
