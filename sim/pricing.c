@@ -382,20 +382,21 @@ static int settled_class(const struct zipccl_program *program, const int *common
 }
 
 /*
- * At T0 a group has the part of its NICs that the other groups of its set leave it; a folded program has
- * them no more, its trace has.
+ * At T0 a group has the part of its NICs and of the fabric that the other groups of its set leave it; a
+ * folded program has them no more, its trace has.
  */
 static zipccl_status share_nics(const struct zipccl_program *program,
                                 const struct zipccl_program_class *class,
                                 const struct zipccl_cluster *cluster,
                                 struct zipccl_cost_params *params)
 {
-    double sharing;
+    struct zipccl_sharing sharing;
 
     ZIPCCL_TRY(
         zipccl_nic_sharing(cluster, &program->trace->header.groups[class->event->group], &sharing));
-    params->nic_Bps /= sharing;
-    params->nic_burst_bytes /= sharing;
+    params->nic_Bps /= sharing.nic;
+    params->nic_burst_bytes /= sharing.nic;
+    params->fabric_Bps /= sharing.fabric;
     return ZIPCCL_OK;
 }
 

@@ -14,13 +14,22 @@
 #include "traces/trace.h"
 
 /*
- * How many times less of a NIC a group of the set has than it would alone: over the NICs of groups that
- * span nodes, the largest ratio of all members to the group's own.  1: no two groups share one.
+ * How many times less of a port a group of the set has than it would alone: over the ports of groups that
+ * span nodes, the largest ratio of all members behind one to the group's own.  1: no two groups share one.
+ */
+struct zipccl_sharing {
+    double nic;    /* of its NICs */
+    double fabric; /* of what a node can send into a fabric slower than its NICs */
+};
+
+/*
+ * Find the sharing of the groups of one set.
  *
  * group  with world ranks, which lie in order
- * ZIPCCL_ERR_NOMEM.  Cost: one pass.
+ * ZIPCCL_ERR_NOMEM.  Cost: two passes.
  */
 zipccl_status zipccl_nic_sharing(const struct zipccl_cluster *cluster,
-                                 const struct zipccl_trace_group *group, double *out);
+                                 const struct zipccl_trace_group *group,
+                                 struct zipccl_sharing *out);
 
 #endif
