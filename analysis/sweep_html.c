@@ -49,7 +49,7 @@ static void put_head(yajl_val sweep, FILE *out)
             "measured on a GPU.</p>\n<dl>\n",
             zipccl_page_style, picture_style,
             strcmp(zipccl_document_text(sweep, "fidelity"), "t0") == 0
-                ? "T0: closed form, no contention between collectives"
+                ? "T0: closed form; groups of a set share NICs, no other contention"
                 : "T1: flows");
     for (size_t i = 0; i < zipccl_document_length(sweep, "axes"); i++) {
         yajl_val axis = zipccl_document_item(sweep, "axes", i);
