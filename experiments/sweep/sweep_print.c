@@ -217,7 +217,7 @@ static void print_point(const struct zipccl_sweep *s, const char *what,
             p->outcome.end_to_end_speedup, p->outcome.comm_speedup);
     if (!isnan(tokens))
         fprintf(out, ", %.0f tokens/s/GPU", tokens);
-    fputs(".\n", out);
+    fputs(p->fits ? ".\n" : "; does not fit into memory.\n", out);
 }
 
 static void print_summary(const struct zipccl_sweep *s, const struct zipccl_sweep_summary *summary,

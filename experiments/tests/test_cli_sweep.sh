@@ -62,6 +62,14 @@ works "... 2 rows more" "$zipccl" sweep sweep.yaml --top 2
 sed -n '/raw ms/,/more/p' out | grep -m1 -A1 'GB/GPU' | grep -q ' 10Gbps' || failed "--top: $(cat out)"
 works "8 combinations, 4 to run, of 2 distinct steps" "$zipccl" sweep sweep.yaml --list
 
+# ---- a SPEC in other ways that YAML can be written, JSON among them; long lines count once
+printf '{"model": "tiny.yaml", "gpus": [8, 16],\n "cluster": "h100-8x8-400g"}\n' >flow.yaml
+printf '  model : tiny.yaml\n  "gpus": # two\n    - 8\n    - 16\n  cluster: # one\n    h100-8x8-400g\n' >block.yaml
+printf '#%0600d\nmodel: tiny.yaml\n  # none\ngpus: [8, x]\ncluster: h100-8x8-400g\n' 0 >long.yaml
+works "2 combinations, 2 to run" "$zipccl" sweep flow.yaml --list
+works "2 combinations, 2 to run" "$zipccl" sweep block.yaml --list
+refuses "long.yaml: line 4: key \"gpus\"" "$zipccl" sweep long.yaml
+
 # ---- traces, to other ranks; parallelism by combinations; memory
 works "2 run" "$zipccl" sweep --trace "$OLDPWD/traces/samples/moe4" --gpus 4,8 -c laptop --nic 1Gbps -r 1.4
 works "Skipped, rescale: 1" "$zipccl" sweep --trace "$OLDPWD/traces/samples/moe4" --gpus 4,6 -c laptop --set gpus_per_node=2 -r 1.4
@@ -71,6 +79,12 @@ works "1 point does not fit" "$zipccl" sweep -m tiny.yaml --sharding ddp --gpus 
     --keep-unfit --mode raw -r 1.4
 works "Usage: zipccl sweep" "$zipccl" sweep --help
 works "sweep" "$zipccl" help
+
+# ---- groups of a long name with a comma are where they are, and one field of the CSV
+long="data,parallel$(printf '%060d' 0)"
+sed "s/\"dp\"/\"$long\"/g" point.jsonl >long.jsonl
+works "NIC: " "$zipccl" sweep --trace long.jsonl -c h100-8x8-400g --nic 10Gbps -r 1.4 --csv long.csv
+grep -q ',NIC,[a-z_]*,"data,parallel0*",$' long.csv || failed "a long name: $(cat long.csv)"
 
 # ---- a point that fails is a row with its error, the others stand
 printf 'not tensors' >bad.safetensors
