@@ -3,7 +3,8 @@
  *
  * All groups of a set (tensor-parallel training has as many data-parallel groups on a node as it has
  * GPUs) run the same call at about the same time.  Where they share a NIC, each has a part of it.
- * Flows (T1) see that by themselves; the closed form prices a group alone and has to be told.
+ * Flows (T1) see that by themselves; the closed form, which plans are chosen by at each tier,
+ * prices a group alone and has to be told.
  *
  * SPDX-License-Identifier: Apache-2.0
  */

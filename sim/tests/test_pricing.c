@@ -177,29 +177,59 @@ Test(sharing, counts_groups_of_a_set_on_the_same_nic)
     cr_assert(sharing.nic == 1 && sharing.fabric == 1);
 }
 
+/* An all-gather of each half of the world, or of the first half alone. */
+static void price_halves(struct priced *p, const struct zipccl_cluster *cluster, uint32_t nhalves,
+                         bool flows)
+{
+    struct zipccl_scenario scenario;
+
+    zipccl_scenario_init(&scenario);
+    scenario.flows = flows;
+    interleave(p);
+    p->toy.groups[1].nparts = nhalves;
+    add(p, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
+    p->toy.events[0].group = 1;
+    price_on(p, cluster, 1.5, &scenario);
+}
+
 /* Two halves that share ports on 'cluster' take as long as one would alone on 'half' of it. */
 static void compare_shared(const struct zipccl_cluster *cluster, const struct zipccl_cluster *half)
 {
-    struct zipccl_scenario scenario;
     struct priced shared, alone;
 
-    zipccl_scenario_init(&scenario);
-    scenario.flows = false;
-    interleave(&shared);
-    add(&shared, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
-    shared.toy.events[0].group = 1;
-    price_on(&shared, cluster, 1.5, &scenario);
-    /* Flows see contention by themselves, so their prices are of a group alone. */
-    scenario.flows = true;
-    interleave(&alone);
-    add(&alone, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
-    alone.toy.events[0].group = 1;
-    price_on(&alone, half, 1.5, &scenario);
+    price_halves(&shared, cluster, 2, false);
+    price_halves(&alone, half, 1, false);
     for (uint32_t part = 0; part < 2; part++)
         cr_assert_float_eq(
             zipccl_pricing_get(shared.pricing, &shared.program->events[0], part, 0)->total_s,
-            zipccl_pricing_get(alone.pricing, &alone.program->events[0], part, 0)->total_s, 1e-12);
+            zipccl_pricing_get(alone.pricing, &alone.program->events[0], 0, 0)->total_s, 1e-12);
     done(&shared);
+    done(&alone);
+}
+
+/* Flows see the other groups by themselves; which plan is best they do not. */
+Test(sharing, flows_are_of_a_group_alone_and_plans_of_one_beside_others)
+{
+    struct zipccl_cluster cluster = toy_cluster();
+    struct priced flows, closed, alone;
+
+    price_halves(&flows, &cluster, 2, true);
+    price_halves(&closed, &cluster, 2, false);
+    price_halves(&alone, &cluster, 1, true);
+    for (int mode = ZIPCCL_STEP_RAW; mode <= ZIPCCL_STEP_ADAPTIVE; mode++) {
+        const struct zipccl_price *p =
+            zipccl_pricing_get(flows.pricing, &flows.program->events[0], 0, mode);
+        const struct zipccl_price *q =
+            zipccl_pricing_get(closed.pricing, &closed.program->events[0], 0, mode);
+
+        cr_assert_str_eq(p->name, q->name);
+        cr_assert_eq(p->total_s, q->total_s);
+        cr_assert_lt(p->flow->total_s, p->total_s);
+    }
+    cr_assert_eq(zipccl_pricing_get(flows.pricing, &flows.program->events[0], 0, 0)->flow->wire_s,
+                 zipccl_pricing_get(alone.pricing, &alone.program->events[0], 0, 0)->flow->wire_s);
+    done(&flows);
+    done(&closed);
     done(&alone);
 }
 
