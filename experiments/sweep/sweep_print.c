@@ -202,6 +202,9 @@ static void print_lines(const struct zipccl_sweep *s, const struct zipccl_sweep_
                 l->nbelow == l->ncrossings ? "below"
                 : l->nbelow == 0           ? "above"
                                            : "below in some lines, above in others");
+    /* An interpolation over more than a doubling is a guess. */
+    if (l->widest > 2.001)
+        fprintf(out, " (a guess between values up to %.3g times apart)", l->widest);
     fprintf(out, "; of %zu line%s with all else equal %zu pay everywhere, %zu nowhere.\n",
             l->nlines, l->nlines == 1 ? "" : "s", l->always, l->never);
 }
