@@ -36,7 +36,8 @@ static void put_banner(yajl_val result, int level, FILE *out)
         fprintf(out,
                 "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number %s was "
                 "measured on a GPU.</p>\n",
-                strcmp(tier, "t0") == 0   ? "T0: closed form, no contention between collectives"
+                strcmp(tier, "t0") == 0
+                    ? "T0: closed form; groups of a set share NICs, no other contention"
                 : strcmp(tier, "t2") == 0 ? "T2: messages"
                                           : "T1: flows",
                 level == 2 ? "on this page" : "of this part");

@@ -30,7 +30,7 @@ static void put_head(yajl_val sweep, int level, FILE *out)
         "<p class=\"banner\"><strong>Simulated</strong> (tier %s). No number %s was measured on a "
         "GPU.</p>\n<dl>\n",
         strcmp(zipccl_document_text(sweep, "fidelity"), "t0") == 0
-            ? "T0: closed form, no contention between collectives"
+            ? "T0: closed form; groups of a set share NICs, no other contention"
             : "T1: flows",
         level == 2 ? "on this page" : "of this part");
     for (size_t i = 0; i < zipccl_document_length(sweep, "axes"); i++) {

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first error that libcyaml logs, and the first line it names. */
+/* The first error that libcyaml logs, and the first line and key it names. */
 struct load_log {
-    char message[160];
+    char message[160], key[64];
     unsigned line;
 };
 
@@ -40,6 +40,9 @@ static void capture_log(cyaml_log_t level, void *context, const char *format, va
     place = strstr(text, "(line: ");
     if (place != NULL && log->line == 0)
         sscanf(place, "(line: %u", &log->line);
+    place = strstr(text, "in mapping field '");
+    if (place != NULL && log->key[0] == 0)
+        sscanf(place, "in mapping field '%63[^']", log->key);
 }
 
 /* libcyaml sees the array of values as a struct of strings. */
@@ -60,19 +63,34 @@ static void make_schema(struct schema *s, const char *const *keys, size_t n)
                                     .mapping = {.fields = s->fields}};
 }
 
+/* Whether a line begins with 'key', in quotes or without, and a colon. */
+static bool has_key(const char *text, const char *key)
+{
+    size_t n = strlen(key);
+    char quote;
+
+    text += strspn(text, " {");
+    quote = *text == '"' || *text == '\'' ? *text++ : '\0';
+    if (strncmp(text, key, n) != 0 || (quote != '\0' && text[n] != quote))
+        return false;
+    text += n + (quote != '\0');
+    return text[strspn(text, " ")] == ':';
+}
+
 unsigned zipccl_flat_yaml_line(const char *path, const char *key)
 {
     FILE *f = fopen(path, "r");
-    size_t n = strlen(key);
     unsigned line = 0, found = 0;
+    bool line_start = true;
     char text[512];
 
     if (f == NULL)
         return 0;
     while (found == 0 && fgets(text, sizeof text, f) != NULL) {
-        line++;
-        if (strncmp(text, key, n) == 0 && text[n] == ':')
+        line += line_start;
+        if (line_start && has_key(text, key))
             found = line;
+        line_start = strchr(text, '\n') != NULL;
     }
     fclose(f);
     return found;
@@ -155,28 +173,9 @@ struct list_schema {
     bool list[ZIPCCL_LIST_YAML_MAX_KEYS];
 };
 
-/* Whether a list stands behind 'key': a bracket, or nothing but a comment, in its line. */
-static bool is_list(const char *path, const char *key, unsigned line)
+/* 's->list' tells which keys have lists. */
+static void make_list_schema(struct list_schema *s, const char *const *keys, size_t n)
 {
-    FILE *f = line > 0 ? fopen(path, "r") : NULL;
-    char text[512] = "";
-    const char *p;
-
-    if (f == NULL)
-        return false;
-    for (unsigned i = 0; i < line; i++)
-        if (fgets(text, sizeof text, f) == NULL)
-            break;
-    fclose(f);
-    p = text + strlen(key) + 1;
-    p += strspn(p, " \t\r\n");
-    return *p == '[' || *p == '#' || *p == '\0';
-}
-
-static void make_list_schema(struct list_schema *s, const char *path, const char *const *keys,
-                             size_t n, struct zipccl_list_yaml_entry *entries)
-{
-    memset(s, 0, sizeof *s);
     s->entry = (cyaml_schema_value_t){.type = CYAML_STRING,
                                       .flags = CYAML_FLAG_POINTER,
                                       .data_size = sizeof(char),
@@ -184,8 +183,6 @@ static void make_list_schema(struct list_schema *s, const char *path, const char
     for (size_t i = 0; i < n; i++) {
         cyaml_schema_field_t *field = &s->fields[i];
 
-        entries[i].line = zipccl_flat_yaml_line(path, keys[i]);
-        s->list[i] = is_list(path, keys[i], entries[i].line);
         *field = (cyaml_schema_field_t){
             .key = keys[i], .value = s->entry, .data_offset = (uint32_t)(i * sizeof(struct slot))};
         field->value.flags = (enum cyaml_flag)(CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL);
@@ -214,7 +211,7 @@ static zipccl_status take_slots(const struct list_schema *s, const struct slot *
 
         if (slots[i].data == NULL) {
             /* An empty list has no memory, but stands in the file. */
-            entry->given = s->list[i] && entry->line > 0;
+            entry->given = s->list[i];
             continue;
         }
         entry->given = true;
@@ -228,20 +225,52 @@ static zipccl_status take_slots(const struct list_schema *s, const struct slot *
     return ZIPCCL_OK;
 }
 
+/* After an error: whether it was a list behind a key that was taken for a text; it is a list from then on. */
+static bool turn_to_list(struct list_schema *s, const char *const *keys, size_t n,
+                         const struct load_log *log)
+{
+    size_t i = 0;
+
+    if (strcmp(log->message, "Expecting STRING, got event: SEQUENCE_START") != 0)
+        return false;
+    while (i < n && strcmp(keys[i], log->key) != 0)
+        i++;
+    if (i == n || s->list[i])
+        return false;
+    s->list[i] = true;
+    return true;
+}
+
+/* libcyaml has to be told what is a list: what turns out to be one is so when the file is read again. */
+static cyaml_err_t load_lists(const char *path, const char *const *keys, size_t n,
+                              struct list_schema *schema, struct slot **slots, struct load_log *log)
+{
+    cyaml_config_t config = {.log_fn = capture_log,
+                             .log_ctx = log,
+                             .mem_fn = cyaml_mem,
+                             .log_level = CYAML_LOG_ERROR,
+                             .flags = CYAML_CFG_DEFAULT};
+    cyaml_err_t err;
+
+    memset(schema, 0, sizeof *schema);
+    do {
+        memset(log, 0, sizeof *log);
+        *slots = NULL;
+        make_list_schema(schema, keys, n);
+        err = cyaml_load_file(path, &config, &schema->top, (cyaml_data_t **)slots, NULL);
+    } while (err != CYAML_OK && turn_to_list(schema, keys, n, log));
+    return err;
+}
+
 zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const char *docs,
                                     const char *const *keys, size_t n, struct zipccl_list_yaml *out,
                                     struct zipccl_error *error)
 {
-    struct load_log log = {.line = 0};
-    cyaml_config_t config = {.log_fn = capture_log,
-                             .log_ctx = &log,
-                             .mem_fn = cyaml_mem,
-                             .log_level = CYAML_LOG_ERROR,
-                             .flags = CYAML_CFG_DEFAULT};
     struct zipccl_list_yaml yaml = {.n = n};
     struct list_schema schema;
     struct slot *slots = NULL;
     zipccl_status status = ZIPCCL_OK;
+    struct load_log log;
     cyaml_err_t err;
 
     if (n > ZIPCCL_LIST_YAML_MAX_KEYS)
@@ -250,8 +279,9 @@ zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const ch
     yaml.entries = calloc(n, sizeof *yaml.entries);
     if (yaml.entries == NULL)
         return zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%.200s: out of memory", path);
-    make_list_schema(&schema, path, keys, n, yaml.entries);
-    err = cyaml_load_file(path, &config, &schema.top, (cyaml_data_t **)&slots, NULL);
+    for (size_t i = 0; i < n; i++)
+        yaml.entries[i].line = zipccl_flat_yaml_line(path, keys[i]);
+    err = load_lists(path, keys, n, &schema, &slots, &log);
     if (err == CYAML_ERR_FILE_OPEN)
         status = zipccl_fail(error, ZIPCCL_ERR_IO, "%.200s: %s", path, strerror(errno));
     else if (err != CYAML_OK)
@@ -261,8 +291,7 @@ zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const ch
             zipccl_fail(error, ZIPCCL_ERR_INPUT, "%.200s: empty; expected %s in YAML", path, what);
     else if (take_slots(&schema, slots, &yaml) != ZIPCCL_OK)
         status = zipccl_fail(error, ZIPCCL_ERR_NOMEM, "%.200s: out of memory", path);
-    if (slots != NULL)
-        config.mem_fn(config.mem_ctx, slots, 0);
+    free(slots); /* cyaml_mem() is realloc() and free() */
     if (status != ZIPCCL_OK) {
         zipccl_list_yaml_free(&yaml);
         return status;
@@ -273,7 +302,6 @@ zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const ch
 
 void zipccl_list_yaml_free(struct zipccl_list_yaml *yaml)
 {
-    /* cyaml_mem() is realloc() and free(). */
     for (size_t i = 0; yaml->entries != NULL && i < yaml->n; i++) {
         for (size_t k = 0; k < yaml->entries[i].n && yaml->entries[i].values != NULL; k++)
             free(yaml->entries[i].values[k]);

@@ -39,7 +39,7 @@ struct zipccl_list_yaml_entry {
     size_t n; /* values; 0 where 'given': an empty list */
     char **values;
     bool given;
-    unsigned line; /* of the key */
+    unsigned line; /* of the key; 0: it begins no line */
 };
 
 struct zipccl_list_yaml {
@@ -59,7 +59,7 @@ zipccl_status zipccl_list_yaml_load(const char *path, const char *what, const ch
                                     struct zipccl_error *error);
 void zipccl_list_yaml_free(struct zipccl_list_yaml *yaml);
 
-/* Line on which 'key' stands at the left margin of 'path'; 0 if none does. */
+/* Line of 'path' that begins with 'key', which may be indented or in quotes; 0 if none does. */
 unsigned zipccl_flat_yaml_line(const char *path, const char *key);
 
 #endif

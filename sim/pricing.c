@@ -81,7 +81,9 @@ void zipccl_scenario_init(struct zipccl_scenario *scenario)
 struct job {
     const struct zipccl_program_class *class;
     struct zipccl_placement placement;
-    const struct zipccl_cost_params *params;
+    const struct zipccl_cost_params
+        *params;                            /* as the group has them beside the others of its set */
+    const struct zipccl_cost_params *alone; /* for flows, which see the others by themselves */
     struct sizing sizing;
     bool flows, plans, raw_only, native;
     int capacity_class; /* the narrowest that fixed messages may have */
@@ -193,7 +195,9 @@ static zipccl_status price_mode(const struct job *job, enum zipccl_mode mode, bo
     snprintf(out->name, sizeof(out->name), "%.36s%s", plan->strategy,
              plan->compressed && plan->effort == ZIPCCL_EFFORT_RATIO ? " max-ratio" : "");
     if (job->flows && status == ZIPCCL_OK)
-        status = zipccl_flow_create(plan, &job->placement, job->params, &sizes, &cost, &out->flow);
+        status = zipccl_cost_plan(plan, &job->placement, job->alone, &sizes, &cost);
+    if (job->flows && status == ZIPCCL_OK)
+        status = zipccl_flow_create(plan, &job->placement, job->alone, &sizes, &cost, &out->flow);
     if (job->plans && status == ZIPCCL_OK)
         out->plan = plan;
     else
@@ -386,20 +390,21 @@ static int settled_class(const struct zipccl_program *program, const int *common
 }
 
 /*
- * At T0 a group has the part of its NICs that the other groups of its set leave it; a folded program has
- * them no more, its trace has.
+ * A group has the part of its NICs and of the fabric that the other groups of its set leave it; a folded
+ * program has them no more, its trace has.
  */
 static zipccl_status share_nics(const struct zipccl_program *program,
                                 const struct zipccl_program_class *class,
                                 const struct zipccl_cluster *cluster,
                                 struct zipccl_cost_params *params)
 {
-    double sharing;
+    struct zipccl_sharing sharing;
 
     ZIPCCL_TRY(
         zipccl_nic_sharing(cluster, &program->trace->header.groups[class->event->group], &sharing));
-    params->nic_Bps /= sharing;
-    params->nic_burst_bytes /= sharing;
+    params->nic_Bps /= sharing.nic;
+    params->nic_burst_bytes /= sharing.nic;
+    params->fabric_Bps /= sharing.fabric;
     return ZIPCCL_OK;
 }
 
@@ -418,6 +423,7 @@ static zipccl_status price_round(const struct zipccl_program *program,
         struct job job = {
             .class = class,
             .params = &shared,
+            .alone = params,
             .sizing = {samples, class->set, zipccl_dtype_size(e->dtype), scenario->ratio_delta, 1},
             .flows = scenario->flows,
             .plans = scenario->plans,
@@ -430,7 +436,7 @@ static zipccl_status price_round(const struct zipccl_program *program,
         if (common != NULL && job.capacity_class == ZIPCCL_CLASS_SETTLED)
             continue;
         status = find_places(&places, &pricing->cluster, class->group);
-        if (status == ZIPCCL_OK && !scenario->flows && !scenario->plans)
+        if (status == ZIPCCL_OK)
             status = share_nics(program, class, &pricing->cluster, &shared);
         if (status == ZIPCCL_OK)
             status = common != NULL ? price_again(pricing, i, &places, &job)

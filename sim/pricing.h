@@ -21,9 +21,9 @@
 
 /* One call under one mode. */
 struct zipccl_price {
-    struct zipccl_flow *flow; /* owned; NULL for a call that moves nothing */
-    struct zipccl_plan *plan; /* owned; NULL unless asked for, or for such a call */
-    double total_s, codec_s;
+    struct zipccl_flow *flow;     /* owned; NULL for a call that moves nothing */
+    struct zipccl_plan *plan;     /* owned; NULL unless asked for, or for such a call */
+    double total_s, codec_s;      /* closed form, beside the other groups of its set (sharing.h) */
     double raw_bytes, wire_bytes; /* per rank, mean; wire: raw at the ratio of what is coded */
     double sent_bytes;            /* all payload, levels inside a node included */
     bool compressed;

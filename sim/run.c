@@ -35,6 +35,7 @@ static void set_up(struct zipccl_run *run, const struct zipccl_run_base *base, i
     run->base = base;
     run->mode = mode;
     zipccl_scenario_init(&run->scenario);
+    run->scenario.flows = base->fidelity == ZIPCCL_FIDELITY_T1;
     run->scenario.plans = base->fidelity == ZIPCCL_FIDELITY_T2;
     run->scenario.native = base->native;
 }

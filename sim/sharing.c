@@ -8,12 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t nic_of(const struct zipccl_cluster *c, uint32_t rank)
-{
-    uint32_t slot = rank % c->gpus_per_node;
+/* Ports that ranks of a node share: its NICs, or the one way from the node into the fabric. */
+struct ports {
+    const struct zipccl_cluster *cluster;
+    uint32_t per_node;
+};
 
-    return (size_t)(rank / c->gpus_per_node) * c->nics_per_node +
-           (size_t)((uint64_t)slot * c->nics_per_node / c->gpus_per_node);
+static size_t port_of(const struct ports *ports, uint32_t rank)
+{
+    uint32_t gpus = ports->cluster->gpus_per_node, slot = rank % gpus;
+
+    return (size_t)(rank / gpus) * ports->per_node +
+           (size_t)((uint64_t)slot * ports->per_node / gpus);
 }
 
 static bool spans_nodes(const struct zipccl_cluster *c, const uint32_t *ranks, uint32_t n)
@@ -24,44 +30,57 @@ static bool spans_nodes(const struct zipccl_cluster *c, const uint32_t *ranks, u
     return false;
 }
 
-/* Members on each NIC, of one part added to or taken from 'count'. */
-static void count_part(const struct zipccl_cluster *c, const uint32_t *ranks, uint32_t n, int by,
+/* Members on each port, of one part added to or taken from 'count'. */
+static void count_part(const struct ports *ports, const uint32_t *ranks, uint32_t n, int by,
                        int *count)
 {
     for (uint32_t i = 0; i < n; i++)
-        count[nic_of(c, ranks[i])] += by;
+        count[port_of(ports, ranks[i])] += by;
 }
 
-zipccl_status zipccl_nic_sharing(const struct zipccl_cluster *c,
-                                 const struct zipccl_trace_group *group, double *out)
+static zipccl_status share_ports(const struct ports *ports, const struct zipccl_trace_group *group,
+                                 double *out)
 {
-    size_t nnics = (size_t)c->nodes * c->nics_per_node;
-    int *all = calloc(2 * nnics + 1, sizeof(*all)), *own = all + nnics;
+    size_t nports = (size_t)ports->cluster->nodes * ports->per_node;
+    int *all = calloc(2 * nports + 1, sizeof(*all)), *own;
     double most = 1;
 
     if (all == NULL)
         return ZIPCCL_ERR_NOMEM;
+    own = all + nports;
     for (uint32_t p = 0; p < group->nparts; p++) {
         const uint32_t *ranks = group->ranks + (size_t)p * group->size;
 
-        if (spans_nodes(c, ranks, group->size))
-            count_part(c, ranks, group->size, 1, all);
+        if (spans_nodes(ports->cluster, ranks, group->size))
+            count_part(ports, ranks, group->size, 1, all);
     }
     for (uint32_t p = 0; p < group->nparts; p++) {
         const uint32_t *ranks = group->ranks + (size_t)p * group->size;
 
-        if (!spans_nodes(c, ranks, group->size))
+        if (!spans_nodes(ports->cluster, ranks, group->size))
             continue;
-        count_part(c, ranks, group->size, 1, own);
+        count_part(ports, ranks, group->size, 1, own);
         for (uint32_t i = 0; i < group->size; i++) {
-            size_t nic = nic_of(c, ranks[i]);
+            size_t port = port_of(ports, ranks[i]);
 
-            if ((double)all[nic] / own[nic] > most)
-                most = (double)all[nic] / own[nic];
+            if ((double)all[port] / own[port] > most)
+                most = (double)all[port] / own[port];
         }
-        count_part(c, ranks, group->size, -1, own);
+        count_part(ports, ranks, group->size, -1, own);
     }
     free(all);
     *out = most;
+    return ZIPCCL_OK;
+}
+
+zipccl_status zipccl_nic_sharing(const struct zipccl_cluster *cluster,
+                                 const struct zipccl_trace_group *group, struct zipccl_sharing *out)
+{
+    const struct ports nics = {cluster, cluster->nics_per_node}, exits = {cluster, 1};
+    struct zipccl_sharing sharing;
+
+    ZIPCCL_TRY(share_ports(&nics, group, &sharing.nic));
+    ZIPCCL_TRY(share_ports(&exits, group, &sharing.fabric));
+    *out = sharing;
     return ZIPCCL_OK;
 }

@@ -28,13 +28,15 @@ const char *zipccl_sweep_limit_name(enum zipccl_sweep_limit limit)
     return names[limit];
 }
 
-/* Whether a part of the groups called 'name' has ranks on two nodes; they lie in order. */
+/* Whether a part of the groups called 'name', cut as rows cut it, has ranks on two nodes. */
 static bool spans_nodes(const struct zipccl_trace *trace, const char *name, uint32_t per_node)
 {
+    const size_t most = sizeof(((struct zipccl_result_row *)0)->group) - 1;
+
     for (uint32_t g = 0; g < trace->header.ngroups; g++) {
         const struct zipccl_trace_group *group = &trace->header.groups[g];
 
-        if (strcmp(group->name, name) != 0)
+        if (strncmp(group->name, name, most) != 0)
             continue;
         for (size_t i = 0; i < (size_t)group->nparts * group->size; i++)
             if (group->ranks[i] / per_node != group->ranks[i - i % group->size] / per_node)

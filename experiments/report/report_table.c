@@ -270,7 +270,8 @@ static void print_banner(const struct zipccl_replay_result *result, FILE *out)
         return;
     }
     if (strcmp(result->fidelity, "t0") == 0) {
-        fputs("SIMULATED: tier T0 (closed form, no contention between collectives)", out);
+        fputs("SIMULATED: tier T0 (closed form; groups of a set share NICs, no other contention)",
+              out);
     } else {
         fputs(messages ? "SIMULATED: tier T2 (messages)" : "SIMULATED: tier T1 (flows)", out);
         if (simgrid != NULL)

@@ -44,11 +44,14 @@ static void put_row(const struct zipccl_sweep *s, const struct zipccl_sweep_poin
     put_number(zipccl_sweep_tokens(p, ZIPCCL_STEP_ADAPTIVE), good, out);
     put_number(zipccl_sweep_mfu(p, ZIPCCL_STEP_RAW), good, out);
     put_number(zipccl_sweep_mfu(p, ZIPCCL_STEP_ADAPTIVE), good, out);
-    if (good)
-        fprintf(out, ",%s,%s,%s,", zipccl_sweep_limit_name(o->limit),
-                o->limit_group[0] != '\0' ? zipccl_op_name(o->limit_op) : "", o->limit_group);
-    else
+    if (good) {
+        fprintf(out, ",%s,%s,", zipccl_sweep_limit_name(o->limit),
+                o->limit_group[0] != '\0' ? zipccl_op_name(o->limit_op) : "");
+        zipccl_csv_text(o->limit_group, out);
+        fputc(',', out);
+    } else {
         fputs(",,,,", out);
+    }
     zipccl_csv_text(p->error, out);
     fputc('\n', out);
 }

@@ -202,6 +202,9 @@ static void print_lines(const struct zipccl_sweep *s, const struct zipccl_sweep_
                 l->nbelow == l->ncrossings ? "below"
                 : l->nbelow == 0           ? "above"
                                            : "below in some lines, above in others");
+    /* An interpolation over more than a doubling is a guess. */
+    if (l->widest > 2.001)
+        fprintf(out, " (a guess between values up to %.3g times apart)", l->widest);
     fprintf(out, "; of %zu line%s with all else equal %zu pay everywhere, %zu nowhere.\n",
             l->nlines, l->nlines == 1 ? "" : "s", l->always, l->never);
 }
@@ -217,7 +220,7 @@ static void print_point(const struct zipccl_sweep *s, const char *what,
             p->outcome.end_to_end_speedup, p->outcome.comm_speedup);
     if (!isnan(tokens))
         fprintf(out, ", %.0f tokens/s/GPU", tokens);
-    fputs(".\n", out);
+    fputs(p->fits ? ".\n" : "; does not fit into memory.\n", out);
 }
 
 static void print_summary(const struct zipccl_sweep *s, const struct zipccl_sweep_summary *summary,

@@ -235,7 +235,11 @@ zipccl_status zipccl_sweep_spec_read(struct zipccl_sweep_spec *spec, const char 
 
         if (!entry->given)
             continue;
-        snprintf(place, sizeof place, "%.200s: line %u: key \"%s\"", path, entry->line, names[i]);
+        if (entry->line > 0)
+            snprintf(place, sizeof place, "%.200s: line %u: key \"%s\"", path, entry->line,
+                     names[i]);
+        else
+            snprintf(place, sizeof place, "%.200s: key \"%s\"", path, names[i]);
         status = zipccl_sweep_spec_add(spec, names[i], place, (const char *const *)entry->values,
                                        entry->n, error);
     }

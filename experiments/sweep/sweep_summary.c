@@ -181,6 +181,8 @@ static zipccl_status look_along(const struct zipccl_sweep *s, size_t axis, size_
             ZIPCCL_TRY(add_crossing(out, &c));
             lines->least = lines->ncrossings > 0 ? fmin(lines->least, c.value) : c.value;
             lines->most = lines->ncrossings > 0 ? fmax(lines->most, c.value) : c.value;
+            if (number_before > 0)
+                lines->widest = fmax(lines->widest, number / number_before);
             lines->ncrossings++;
             lines->nbelow += c.pays_below;
         }

@@ -42,6 +42,7 @@ struct zipccl_sweep_lines {
     size_t always, never;      /* pays at all of their points, at none */
     size_t ncrossings, nbelow; /* of the lines together; of these, that pay below */
     double least, most;        /* of the crossings' values */
+    double widest;             /* of the crossings: the larger neighbour over the smaller */
 };
 
 struct zipccl_sweep_summary {

@@ -32,7 +32,7 @@ END
 works "4 run, 4 skipped" "$zipccl" sweep sweep.yaml -J sweep.json --csv sweep.csv --html sweep.html
 grep -q 'Skipped, world: 4, such as tp 1, gpus 20, nic.rate 10Gbps: 20 GPUs are no whole number of nodes of 8' out ||
     failed "skipped points: $(cat out)"
-grep -q 'No combination with gpus 20 can be run' out && grep -q 'Break-even along nic.rate' out ||
+grep -q 'No combination with gpus 20 can be run' out && grep -q 'Break-even along nic.rate: .*(a guess between values up to 10 times apart)' out ||
     failed "summary: $(cat out)"
 "$zipccl" trace generate -m tiny.yaml --sharding fsdp --tp 2 --gpus 16 -c h100-8x8-400g --set nodes=2 -q -o point.jsonl ||
     failed "a point made up"
@@ -67,6 +67,14 @@ readme=$(sed -n 's/.*`build.zipccl \(sweep [^`]*\)`.*/\1/p' "$OLDPWD/README.md")
 # shellcheck disable=SC2086
 works "4 combinations, 4 to run" "$zipccl" $readme --list
 
+# ---- a SPEC in other ways that YAML can be written, JSON among them; long lines count once
+printf '{"model": "tiny.yaml", "gpus": [8, 16],\n "cluster": "h100-8x8-400g"}\n' >flow.yaml
+printf '  model : tiny.yaml\n  "gpus": # two\n    - 8\n    - 16\n  cluster: # one\n    h100-8x8-400g\n' >block.yaml
+printf '#%0600d\nmodel: tiny.yaml\n  # none\ngpus: [8, x]\ncluster: h100-8x8-400g\n' 0 >long.yaml
+works "2 combinations, 2 to run" "$zipccl" sweep flow.yaml --list
+works "2 combinations, 2 to run" "$zipccl" sweep block.yaml --list
+refuses "long.yaml: line 4: key \"gpus\"" "$zipccl" sweep long.yaml
+
 # ---- traces, to other ranks; parallelism by combinations; memory
 works "2 run" "$zipccl" sweep --trace "$OLDPWD/traces/samples/moe4" --gpus 4,8 -c laptop --nic 1Gbps -r 1.4
 works "Skipped, rescale: 1" "$zipccl" sweep --trace "$OLDPWD/traces/samples/moe4" --gpus 4,6 -c laptop --set gpus_per_node=2 -r 1.4
@@ -76,6 +84,12 @@ works "1 point does not fit" "$zipccl" sweep -m tiny.yaml --sharding ddp --gpus 
     --keep-unfit --mode raw -r 1.4
 works "Usage: zipccl sweep" "$zipccl" sweep --help
 works "sweep" "$zipccl" help
+
+# ---- groups of a long name with a comma are where they are, and one field of the CSV
+long="data,parallel$(printf '%060d' 0)"
+sed "s/\"dp\"/\"$long\"/g" point.jsonl >long.jsonl
+works "NIC: " "$zipccl" sweep --trace long.jsonl -c h100-8x8-400g --nic 10Gbps -r 1.4 --csv long.csv
+grep -q ',NIC,[a-z_]*,"data,parallel0*",$' long.csv || failed "a long name: $(cat long.csv)"
 
 # ---- a point that fails is a row with its error, the others stand
 printf 'not tensors' >bad.safetensors

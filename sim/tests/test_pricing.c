@@ -34,11 +34,12 @@ static void add(struct priced *p, enum zipccl_op op, uint64_t count, const char 
     e->nsamples = 1;
 }
 
-static void price_as(struct priced *p, double ratio, const struct zipccl_scenario *scenario)
+static void price_on(struct priced *p, const struct zipccl_cluster *cluster, double ratio,
+                     const struct zipccl_scenario *scenario)
 {
     struct zipccl_error error = {""};
 
-    p->cluster = toy_cluster();
+    p->cluster = *cluster;
     /* Long latencies: exact messages, whose sizes travel first, are the dearer ones. */
     p->cluster.nic_alpha_s = p->cluster.nvlink_alpha_s = 2e-3;
     cr_assert_eq(zipccl_samples_open(TENSORS, ratio, &p->samples, &error), ZIPCCL_OK, "%s",
@@ -52,11 +53,12 @@ static void price_as(struct priced *p, double ratio, const struct zipccl_scenari
 
 static void price(struct priced *p, double ratio, double delta)
 {
+    struct zipccl_cluster cluster = toy_cluster();
     struct zipccl_scenario scenario;
 
     zipccl_scenario_init(&scenario);
     scenario.ratio_delta = delta;
-    price_as(p, ratio, &scenario);
+    price_on(p, &cluster, ratio, &scenario);
 }
 
 static const struct zipccl_price *compressed(const struct priced *p, size_t event)
@@ -157,47 +159,97 @@ Test(sharing, counts_groups_of_a_set_on_the_same_nic)
 {
     struct zipccl_cluster cluster = toy_cluster();
     struct priced p;
-    double sharing;
+    struct zipccl_sharing sharing;
 
     interleave(&p);
     cr_assert_eq(zipccl_nic_sharing(&cluster, &p.toy.groups[1], &sharing), ZIPCCL_OK);
-    cr_assert_eq(sharing, 2);
-    /* One NIC a GPU: each group has its own. */
+    cr_assert(sharing.nic == 2 && sharing.fabric == 2);
+    /* One NIC a GPU: each group has its own, and a part of the fabric behind all. */
     cluster.nics_per_node = 4;
     zipccl_nic_sharing(&cluster, &p.toy.groups[1], &sharing);
-    cr_assert_eq(sharing, 1);
+    cr_assert(sharing.nic == 1 && sharing.fabric == 2);
     /* All ranks in one group; halves that are nodes, and use no NIC. */
     cluster.nics_per_node = 1;
     zipccl_nic_sharing(&cluster, &p.toy.groups[0], &sharing);
-    cr_assert_eq(sharing, 1);
+    cr_assert(sharing.nic == 1 && sharing.fabric == 1);
     p.toy.groups[1].ranks = p.toy.ranks;
     zipccl_nic_sharing(&cluster, &p.toy.groups[1], &sharing);
-    cr_assert_eq(sharing, 1);
+    cr_assert(sharing.nic == 1 && sharing.fabric == 1);
+}
+
+/* An all-gather of each half of the world, or of the first half alone. */
+static void price_halves(struct priced *p, const struct zipccl_cluster *cluster, uint32_t nhalves,
+                         bool flows)
+{
+    struct zipccl_scenario scenario;
+
+    zipccl_scenario_init(&scenario);
+    scenario.flows = flows;
+    interleave(p);
+    p->toy.groups[1].nparts = nhalves;
+    add(p, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
+    p->toy.events[0].group = 1;
+    price_on(p, cluster, 1.5, &scenario);
+}
+
+/* Two halves that share ports on 'cluster' take as long as one would alone on 'half' of it. */
+static void compare_shared(const struct zipccl_cluster *cluster, const struct zipccl_cluster *half)
+{
+    struct priced shared, alone;
+
+    price_halves(&shared, cluster, 2, false);
+    price_halves(&alone, half, 1, false);
+    for (uint32_t part = 0; part < 2; part++)
+        cr_assert_float_eq(
+            zipccl_pricing_get(shared.pricing, &shared.program->events[0], part, 0)->total_s,
+            zipccl_pricing_get(alone.pricing, &alone.program->events[0], 0, 0)->total_s, 1e-12);
+    done(&shared);
+    done(&alone);
+}
+
+/* Flows see the other groups by themselves; which plan is best they do not. */
+Test(sharing, flows_are_of_a_group_alone_and_plans_of_one_beside_others)
+{
+    struct zipccl_cluster cluster = toy_cluster();
+    struct priced flows, closed, alone;
+
+    price_halves(&flows, &cluster, 2, true);
+    price_halves(&closed, &cluster, 2, false);
+    price_halves(&alone, &cluster, 1, true);
+    for (int mode = ZIPCCL_STEP_RAW; mode <= ZIPCCL_STEP_ADAPTIVE; mode++) {
+        const struct zipccl_price *p =
+            zipccl_pricing_get(flows.pricing, &flows.program->events[0], 0, mode);
+        const struct zipccl_price *q =
+            zipccl_pricing_get(closed.pricing, &closed.program->events[0], 0, mode);
+
+        cr_assert_str_eq(p->name, q->name);
+        cr_assert_eq(p->total_s, q->total_s);
+        cr_assert_lt(p->flow->total_s, p->total_s);
+    }
+    cr_assert_eq(zipccl_pricing_get(flows.pricing, &flows.program->events[0], 0, 0)->flow->wire_s,
+                 zipccl_pricing_get(alone.pricing, &alone.program->events[0], 0, 0)->flow->wire_s);
+    done(&flows);
+    done(&closed);
+    done(&alone);
 }
 
 /* The closed form has no contention of its own: two groups on a NIC have half of it each. */
 Test(sharing, halves_the_nic_at_t0_where_two_groups_share_it)
 {
-    struct zipccl_scenario scenario;
-    struct priced shared, alone;
+    struct zipccl_cluster cluster = toy_cluster(), half = toy_cluster();
 
-    zipccl_scenario_init(&scenario);
-    scenario.flows = false;
-    interleave(&shared);
-    add(&shared, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
-    shared.toy.events[0].group = 1;
-    price_as(&shared, 1.5, &scenario);
-    /* Flows see contention by themselves, so their prices are of a group alone. */
-    scenario.flows = true;
-    scenario.nic_factor = 0.5;
-    interleave(&alone);
-    add(&alone, ZIPCCL_ALL_GATHER, 8 << 20, NULL);
-    alone.toy.events[0].group = 1;
-    price_as(&alone, 1.5, &scenario);
-    for (uint32_t part = 0; part < 2; part++)
-        cr_assert_float_eq(
-            zipccl_pricing_get(shared.pricing, &shared.program->events[0], part, 0)->total_s,
-            zipccl_pricing_get(alone.pricing, &alone.program->events[0], part, 0)->total_s, 1e-12);
-    done(&shared);
-    done(&alone);
+    half.nic_Bps /= 2;
+    compare_shared(&cluster, &half);
+}
+
+/* Each has NICs of its own then, but the fabric carries a quarter of them: a half of that is left to each. */
+Test(sharing, halves_the_fabric_at_t0_where_it_is_slower_than_the_nics)
+{
+    struct zipccl_cluster cluster = toy_cluster(), half;
+
+    cluster.nics_per_node = 4;
+    cluster.fabric_oversubscription = 4;
+    half = cluster;
+    half.fabric_oversubscription = 8;
+    compare_shared(&cluster, &half);
 }
