@@ -46,7 +46,7 @@ foreach(test test_gpu_plans test_gpu_calls test_gpu_group test_gpu_faults
     zipccl_plain_test(${test} THREADS SOURCES tests/${test}.c LIBS ${ZIPCCL_GPU_HOST_TEST})
     set_target_properties(${test} PROPERTIES LINKER_LANGUAGE CXX)
 endforeach()
-zipccl_plain_test(test_gpu_gate THREADS SOURCES tests/test_gpu_gate.c tests/test_gpu_gate_faults.c
+zipccl_plain_test(test_gpu_gate THREADS SOURCES tests/test_gpu_gate.c tests/test_gpu_gate_faults.c tests/test_gpu_gate_learn.c
     LIBS ${ZIPCCL_GPU_HOST_TEST})
 set_target_properties(test_gpu_gate PROPERTIES LINKER_LANGUAGE CXX)
 target_link_options(test_gpu_gate PRIVATE -Wl,--wrap=pthread_create)

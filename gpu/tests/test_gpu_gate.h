@@ -17,4 +17,7 @@ struct zipccl_gpu_comm *gate_comm(struct gpu_rank *r, ncclComm_t nccl,
 /* test_gpu_gate_faults.c: failures, aborts, limits, what is missing. */
 bool gate_faults(void);
 
+/* test_gpu_gate_learn.c: capacity classes of calls that are told late what they taught. */
+bool gate_learning(void);
+
 #endif
