@@ -18,7 +18,7 @@ zipccl_part(zipccl_traces traces arena.c check.c import_defaults.c info.c iterat
     trace_parse_coll.c trace_parse_event.c trace_parse_header.c trace_reader.c)
 target_link_libraries(zipccl_traces PUBLIC zipccl_core PRIVATE zipccl::yajl)
 zipccl_part(zipccl_program sim account.c flow.c fold.c gaussian.c pricing.c program.c
-    program_calls.c result.c samples.c timeline.c times.c)
+    program_calls.c result.c samples.c sharing.c timeline.c times.c)
 target_link_libraries(zipccl_program PUBLIC zipccl_models zipccl_traces PRIVATE m)
 zipccl_part(zipccl_analysis analysis document.c)
 target_link_libraries(zipccl_analysis PUBLIC zipccl_core PRIVATE zipccl::yajl m)
