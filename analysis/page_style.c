@@ -39,7 +39,7 @@ const char zipccl_page_style[] =
     ".rows td:first-child, .rows th:first-child { position: sticky; left: 0;\n"
     "  background: var(--page); }\n"
     ".notes td:nth-child(2) { white-space: normal; max-width: 22rem; }\n"
-    "td.l, th.l { text-align: left; } td.l:last-child { white-space: normal; }\n"
+    "td.l, th.l { text-align: left; } td.l:last-child { white-space: normal; min-width: 11rem; }\n"
     ".legend { margin: .4rem 0 0 2rem; } .total td { font-weight: 600; }\n"
     ".key { width: .85em; height: .85em; vertical-align: -.05em; margin-right: .3em; }\n"
     "figure > svg { width: 100%; max-width: 66rem; height: auto; display: block; }\n"
